@@ -75,8 +75,8 @@ PARTITIONS = Section(
         opposite(
             "A role refused for its leader epoch",
             "eligibility/raised_epoch.py",
-            "    epoch = max(newest, state.leader_epoch) + 1\n",
-            "    epoch = max(newest, state.leader_epoch)\n",
+            "leader_epoch=given + 1,",
+            "leader_epoch=given,",
             "unit/test_raised_epoch.py::test_the_leader_of_the_newest_epoch_goes_on_with_its_own_isr",
         ),
         opposite(

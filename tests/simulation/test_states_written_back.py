@@ -9,7 +9,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from barnabas import Admin
+from barnabas import Admin, Consumer, Producer
+from barnabas.cluster.lower_epochs import GRACE
 from barnabas_common.events import EventKind
 from barnabas_controller.store import znodes
 from barnabas_controller.store.fenced_store import FencedStore
@@ -105,6 +106,55 @@ def test_an_election_while_the_refusals_settle_names_no_second_leader_for_an_epo
         await scene.check()
 
     in_a_cluster(test)
+
+
+def test_clients_go_on_where_leader_epochs_are_given_again() -> None:
+    """No leader of the later epochs appended anything, and no replica remembers them."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        first = state.partition_states(cluster)[TP].state
+        runtime, servers = cluster.client_runtime, cluster.bootstrap
+        async with (
+            Producer(servers, runtime=runtime("producer")) as producer,
+            Consumer(TP.topic, bootstrap_servers=servers, runtime=runtime("consumer")) as consumer,
+        ):
+
+            async def both(number: int) -> None:
+                """Both use the partition, so that they know its leader epoch."""
+                async with asyncio.timeout(GRACE + 30):
+                    await producer.send(TP.topic, b"last %d" % number, partition=0)
+                    async for record in consumer:
+                        if record.value == b"last %d" % number:
+                            break
+
+            for _ in range(3):
+                await _elect_again(scene)
+            await both(1)
+            for _ in range(3):
+                await _elect_again(scene)
+                await consumer.poll(timeout_ms=2_000)
+            newest = state.partition_states(cluster)[TP].state
+            for broker_id in cluster.broker_ids:
+                cluster.kill(broker_id)
+            older = replace(newest, leader_epoch=newest.leader_epoch - 4)
+            assert older.leader_epoch > first.leader_epoch
+            made_again(cluster, znodes.state_path(TP), znodes.encode_state(older))
+            for broker_id in cluster.broker_ids:
+                cluster.start_broker(broker_id)
+            await scene.whole()
+            assert state.partition_states(cluster)[TP].state.leader_epoch < newest.leader_epoch
+            await both(2)
+
+    in_a_cluster(test)
+
+
+async def _elect_again(scene: Scene) -> None:
+    """The next leader epoch, without records."""
+    leader = scene.leader()
+    await stop(scene, leader)
+    scene.cluster.start_broker(leader)
+    await scene.whole()
 
 
 @pytest.mark.parametrize("deletes", [True, False], ids=["", "its deletion of /controller fails"])

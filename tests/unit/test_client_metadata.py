@@ -8,6 +8,7 @@ from barnabas.cluster import Cluster, ClusterMetadata, Leader
 from barnabas.cluster.backoff import Backoff
 from barnabas.cluster.cluster import ClusterConfig
 from barnabas.cluster.connections import Connections
+from barnabas.cluster.lower_epochs import GRACE, LowerEpochs
 from barnabas_common.errors import NoBrokerReachableError, UnknownTopicOrPartitionError
 from barnabas_common.messages.metadata import (
     BrokerInfo,
@@ -51,6 +52,19 @@ def test_of_two_answers_with_one_leader_epoch_the_later_counts() -> None:
 def test_new_topic_id_begins_again() -> None:
     metadata = ClusterMetadata().merged(answer(1, 5)).merged(answer(2, 0, "other"))
     assert metadata.leader(TP) == Leader(2, 0)
+
+
+def test_a_lower_leader_epoch_is_believed_once_all_answers_have_had_one_for_some_time() -> None:
+    known, lower = ClusterMetadata().merged(answer(1, 5)), LowerEpochs()
+    assert not lower.believed(known, answer(2, 3), 100.0)
+    assert not lower.believed(known, answer(2, 3), 100.0 + GRACE / 2)
+    assert not lower.believed(known, answer(1, 5), 100.0 + GRACE / 2), "one broker knows better"
+    assert not lower.believed(known, answer(2, 3), 101.0 + GRACE)
+    assert not lower.believed(known, answer(2, 0, "other"), 102.0 + GRACE), "another topic"
+    assert not lower.believed(known, answer(2, 3), 103.0 + GRACE)
+    believed = lower.believed(known, answer(2, 4), 103.0 + 2 * GRACE)
+    assert believed == {TP}
+    assert known.merged(answer(2, 4), believed=believed).leader(TP) == Leader(2, 4)
 
 
 @given(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 20)), min_size=1))

@@ -9,7 +9,7 @@ from barnabas_controller.eligibility.raised_epoch import elect_above, is_unconfi
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.store.znodes import AHEAD_SINCE_REGISTRATION, Broker
 
-STATE = LeaderAndIsr(1, leader_epoch=3, isr=(1, 2, 3), controller_epoch=1, partition_epoch=5)
+STATE = LeaderAndIsr(1, leader_epoch=3, isr=(1, 2, 3), controller_epoch=1, partition_epoch=2)
 ALL = (1, 2, 3)
 
 
@@ -20,7 +20,7 @@ def held(epoch: int, leader: int = -1, isr: tuple[int, ...] = (), log: int = 0, 
 def elected(*reports: tuple[int, HeldRole], online: tuple[int, ...] = ALL) -> LeaderAndIsr:
     decision = elect_above(STATE, dict(reports), ALL, online, "because")
     assert isinstance(decision, Elected)
-    assert decision.recipients == online and decision.state.partition_epoch == 5
+    assert decision.recipients == online and decision.state.partition_epoch == 2
     return decision.state
 
 
@@ -55,6 +55,20 @@ def test_a_leader_of_an_older_epoch_than_another_holds_does_not_decide() -> None
     deposed = held(5, leader=2, isr=(2, 3), log=5, end=90)
     state = elected((2, deposed), (3, held(6, leader=1, log=6, end=50)))
     assert (state.leader, state.leader_epoch, state.isr) == (-1, 7, (1,))
+
+
+def test_an_epoch_that_only_the_version_of_the_znode_remembers_is_not_given_again() -> None:
+    """The leaders of epochs 8 to 11 appended nothing, and all replicas have restarted since."""
+    written_back = replace(STATE, partition_epoch=11)
+    report = {1: held(7, log=7, end=10), 2: held(7, log=7, end=10), 3: held(7, log=7, end=9)}
+    decision = elect_above(written_back, report, ALL, ALL, "because")
+    assert isinstance(decision, Elected) and decision.state.leader_epoch == 12
+
+
+def test_the_version_of_the_znode_is_of_no_account_if_the_state_is_the_newest() -> None:
+    often_written = replace(STATE, partition_epoch=11)
+    decision = elect_above(often_written, {1: held(3, log=3, end=10)}, ALL, ALL, "because")
+    assert isinstance(decision, Elected) and decision.state.leader_epoch == 4
 
 
 @pytest.mark.parametrize("online", [(1, 3), ALL], ids=["it is gone", "it did not refuse"])

@@ -27,6 +27,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas.cluster.backoff import Backoff
 from barnabas.cluster.connections import Connections, unreachable
+from barnabas.cluster.lower_epochs import LowerEpochs
 from barnabas.cluster.metadata import ClusterMetadata, Leader, TopicInfo
 from barnabas.cluster.options import check_topic
 
@@ -77,6 +78,7 @@ class Cluster:
             config.retry_backoff_ms, config.retry_backoff_max_ms, runtime.randomness
         )
         self._tasks = TaskScope("cluster")
+        self._lower_epochs = LowerEpochs()
         self._topics: dict[str, None] = {}
         self._every_topic = False
         self._wanted = asyncio.Event()
@@ -267,7 +269,8 @@ class Cluster:
         self._failed_recently = {} if last is None else {last: None}
 
     def _merge(self, response: MetadataResponse, every_topic: bool = False) -> None:
-        self._replace(self.metadata.merged(response, every_topic))
+        believed = self._lower_epochs.believed(self.metadata, response, self.clock.monotonic())
+        self._replace(self.metadata.merged(response, every_topic, believed))
 
     def _replace(self, metadata: ClusterMetadata) -> None:
         self.metadata = metadata

@@ -2,10 +2,11 @@
 
 Brokers answer from caches that may lag behind one another, so an answer is merged: for each
 partition the highest leader epoch is kept and a lower one is ignored, unless the topic's id
-changed, that is, the topic was deleted and created again (KIP-516).
+changed, that is, the topic was deleted and created again (KIP-516), or the lower epoch is believed
+(`lower_epochs.py`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -76,10 +77,16 @@ class ClusterMetadata:
             for partition in self.topics[topic].partitions
         ]
 
-    def merged(self, response: MetadataResponse, every_topic: bool = False) -> "ClusterMetadata":
+    def merged(
+        self,
+        response: MetadataResponse,
+        every_topic: bool = False,
+        believed: Collection[TopicPartition] = (),
+    ) -> "ClusterMetadata":
         """This metadata and a broker's answer; topics it does not name stay as they are.
 
-        If `every_topic` was asked for, those it does not name are gone.
+        If `every_topic` was asked for, those it does not name are gone. The leader epochs of the
+        `believed` partitions count even if they are lower.
         """
         named = {answer.topic for answer in response.topics} if every_topic else self.topics.keys()
         topics = {name: info for name, info in self.topics.items() if name in named}
@@ -94,7 +101,7 @@ class ClusterMetadata:
                 topics.pop(answer.topic, None)
             else:
                 errors.pop(answer.topic, None)
-                topics[answer.topic] = _merged_topic(topics.get(answer.topic), answer)
+                topics[answer.topic] = _merged_topic(topics.get(answer.topic), answer, believed)
         return ClusterMetadata(
             cluster_id=response.cluster_id or self.cluster_id,
             controller_id=response.controller_id,
@@ -118,13 +125,15 @@ class ClusterMetadata:
         return replace(self, topics=topics)
 
 
-def _merged_topic(old: TopicInfo | None, answer: TopicMetadata) -> TopicInfo:
+def _merged_topic(
+    old: TopicInfo | None, answer: TopicMetadata, believed: Collection[TopicPartition]
+) -> TopicInfo:
     same_topic = old is not None and old.topic_id == answer.topic_id
     known = {p.partition: p for p in old.partitions} if old is not None and same_topic else {}
-    partitions = [
-        _newest(known.get(partition.partition), partition)
-        for partition in sorted(answer.partitions, key=lambda p: p.partition)
-    ]
+    partitions = []
+    for new in sorted(answer.partitions, key=lambda p: p.partition):
+        is_believed = TopicPartition(answer.topic, new.partition) in believed
+        partitions.append(new if is_believed else _newest(known.get(new.partition), new))
     # A broker whose cache lags may not know the last partitions yet.
     partitions += [known[number] for number in sorted(known) if number >= len(partitions)]
     return TopicInfo(answer.topic, answer.topic_id, answer.is_internal, tuple(partitions))

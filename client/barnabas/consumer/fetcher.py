@@ -164,7 +164,8 @@ class Fetcher:
             state.topic_partition, answer.current_leader_id, answer.current_leader_epoch
         )
         logger.info("fetching %s again: %s", state.topic_partition, code.name)
-        if code.stale_metadata and not news:
+        # A leader epoch that a broker does not know may be one that all forgot: `lower_epochs.py`.
+        if (code.stale_metadata or code is ErrorCode.UNKNOWN_LEADER_EPOCH) and not news:
             self.cluster.request_refresh()
         if not news:
             self.pause(state)

@@ -106,9 +106,11 @@ def elect_above(
         isr = [member for member in isr if member == leader or member not in lost] or isr
         leader = leader if leader in live else NO_LEADER
     elected = state.with_leader(leader, [replica for replica in isr if replica in assignment])
-    epoch = max(newest, state.leader_epoch) + 1
+    # The version of the state's znode counts its writes, and so the leader epochs that were given:
+    # no replica remembers one under which no record came if all have restarted.
+    given = max(newest, state.leader_epoch, state.partition_epoch if outdated else 0)
     durable = elected.durable and not outdated
-    return Elected(replace(elected, leader_epoch=epoch, durable=durable), live, cause, outdated)
+    return Elected(replace(elected, leader_epoch=given + 1, durable=durable), live, cause, outdated)
 
 
 def _by_what_is_held(
