@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,14 @@ def test_a_campaign_tells_what_never_happened() -> None:
 
 def found(isr: tuple[int, ...], replicas: tuple[int, ...]) -> PartitionState:
     return PartitionState(LeaderAndIsr(isr[0], 1, isr, 1), replicas)
+
+
+def test_a_core_has_enough_answers_where_the_state_is_older_than_the_replicas() -> None:
+    older = replace(found((1, 2, 3, 4), (1, 2, 3, 4)), is_older=True)
+    assert can_progress([1, 2, 3], [older], 2)
+    assert not can_progress([1, 2], [older], 2), "an acknowledged record may be on 3 and 4 only"
+    assert not can_progress([1, 2, 3], [replace(older, may_lack=(1,))], 2)
+    assert can_progress([1, 2, 3, 4], [replace(older, may_lack=(1,))], 2)
 
 
 def test_a_core_has_an_in_sync_replica_and_enough_replicas_of_each_partition() -> None:

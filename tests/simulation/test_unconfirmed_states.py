@@ -206,6 +206,38 @@ def test_a_replica_that_stays_away_is_awaited_for_a_limited_time(absent: int) ->
     in_a_cluster(test)
 
 
+@pytest.mark.parametrize("how", ["an older copy", "an older leader epoch"])
+def test_a_replica_that_lost_power_does_not_stand_for_what_it_acknowledged(how: str) -> None:
+    """Two have the records. One of them lost them with its power, and the other is away: the third,
+    which was away at the time, must not lead, although fewer than the minimum ISR are missing."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        for _ in range(2):
+            await scene.restart_leader()
+        kept = scene.leader()
+        third, loses_power = (b for b in cluster.broker_ids if b != kept)
+        copy = await copied(scene, absent=third)
+        before = state.partition_states(cluster)[TP].state
+        for broker_id in (kept, loses_power):
+            cluster.kill(broker_id, keep_unflushed=broker_id == kept)
+        if how == "an older copy":
+            restore(scene, copy)
+        else:
+            older = replace(before, leader_epoch=before.leader_epoch - 3)
+            cluster.zookeeper.put(STATE, znodes.encode_state(older))
+        cluster.start_broker(third)
+        cluster.start_broker(loses_power)
+        await asyncio.sleep(60)  # longer than `eligible.leader.replicas.wait.ms`
+        refused = scene.events(EventKind.ELECTION_REFUSED)[-1].cause
+        assert f"the replicas on [{kept}]" in refused, refused
+        cluster.start_broker(kept)
+        await cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test)
+
+
 def test_an_unclean_election_does_not_wait_for_a_replica_that_may_have_more() -> None:
     async def test(scene: Scene) -> None:
         cluster = scene.cluster

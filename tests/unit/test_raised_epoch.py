@@ -5,7 +5,11 @@ from dataclasses import replace
 import pytest
 from barnabas_common.messages.control import HeldRole
 from barnabas_controller.election.decision import Elected, Unchanged
-from barnabas_controller.eligibility.raised_epoch import elect_above, is_unconfirmed
+from barnabas_controller.eligibility.raised_epoch import (
+    elect_above,
+    is_unconfirmed,
+    may_lack_records,
+)
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.store.znodes import AHEAD_SINCE_REGISTRATION, Broker
 
@@ -154,6 +158,15 @@ def test_a_state_is_unconfirmed_until_a_replica_has_proved_its_log_since_the_res
     # One that has come before the first of them may not know what they know.
     proved_alone = replace(STATE, proved_at={1: 50})
     assert is_unconfirmed(proved_alone, ALL, brokers(50, 51, 52, ahead=(2, 3)))
+
+
+def test_only_a_proof_shows_that_a_replica_has_what_it_acknowledged() -> None:
+    proved = replace(STATE, proved_at={1: 40, 2: 41})
+    assert not may_lack_records(proved, Broker(1, (), epoch=50, unbroken_since=40))
+    assert may_lack_records(proved, Broker(2, (), epoch=50)), "it has lost something since"
+    assert may_lack_records(proved, Broker(3, (), epoch=50, unbroken_since=10)), "no proof"
+    assert may_lack_records(proved, Broker(1, (), epoch=39, unbroken_since=10)), "another time"
+    assert not may_lack_records(STATE, Broker(1, (), epoch=50)), "a state that Kafka wrote"
 
 
 def test_the_isr_of_an_unconfirmed_state_is_of_no_account() -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from barnabas_common.messages.control import HeldRole
 
 from barnabas_controller.election.decision import Decision, Elected, Unchanged
+from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
 from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 from barnabas_controller.store.znodes import Broker
 
@@ -36,6 +37,20 @@ def is_unconfirmed(
     known = [brokers[r].ahead_of_zookeeper_since for r in assignment if r in brokers]
     ahead = [epoch for epoch in known if epoch is not None]
     return bool(ahead) and not any(epoch >= min(ahead) for epoch in state.proved_at.values())
+
+
+def may_lack_records(state: LeaderAndIsr, broker: Broker) -> bool:
+    """Whether this broker's replica may lack records that it acknowledged, if the state is older.
+
+    Only a proof in the state shows that a loss of power took none. The replica may have proved it
+    again since, but the newer state is not known. A state that Kafka wrote has no proofs; then no
+    replica is assumed to have lost records.
+    """
+    if not state.proved_at:
+        return False
+    proved_at = state.proved_at.get(broker.broker_id)
+    is_valid = proved_at is not None and proved_at <= broker.epoch
+    return not is_valid or may_have_lost_records(state, broker)
 
 
 def leader_goes_on(

@@ -10,8 +10,9 @@ goes on, or the newest log leads (`raised_epoch.py`).
 
 All replicas must have answered. The answers of some are enough if the others have not registered,
 or cannot use their logs, or have not answered for `eligible.leader.replicas.wait.ms`, and are fewer
-than the minimum ISR: each acknowledged record is then on a replica that has answered. Their number
-does not matter if the topic allows unclean elections, or an administrator requests one.
+than the minimum ISR: each acknowledged record is then on a replica that has answered. Replicas that
+answer and may have lost records count as if they had not answered. Their number does not matter if
+the topic allows unclean elections, or an administrator requests one.
 """
 
 import asyncio
@@ -33,7 +34,11 @@ from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.eligibility.current import minimum_isrs
 from barnabas_controller.eligibility.min_isr import NO_MINIMUM
-from barnabas_controller.eligibility.raised_epoch import is_outdated, is_unconfirmed
+from barnabas_controller.eligibility.raised_epoch import (
+    is_outdated,
+    is_unconfirmed,
+    may_lack_records,
+)
 from barnabas_controller.partitions.epoch_refusals import EpochRefusals
 from barnabas_controller.partitions.partition_state_machine import (
     PartitionStateMachine,
@@ -201,7 +206,8 @@ class UnconfirmedStates:
             partition
             for partition in given_up
             if unclean.get(partition.topic, False)
-            or len(missing[partition]) < minima.get(partition, NO_MINIMUM).size
+            or len(missing[partition]) + self._may_lack_records(partition, missing[partition])
+            < minima.get(partition, NO_MINIMUM).size
         ]
         return [*complete, *enough]
 
@@ -214,6 +220,12 @@ class UnconfirmedStates:
             if not context.is_alive(replica)
             or answered.get(replica) != context.brokers[replica].epoch
         ]
+
+    def _may_lack_records(self, partition: TopicPartition, missing: list[int]) -> int:
+        """How many of the replicas that have answered may have lost records."""
+        context, state = self._context, self._context.leadership[partition]
+        answered = [replica for replica in context.replicas(partition) if replica not in missing]
+        return sum(may_lack_records(state, context.brokers[replica]) for replica in answered)
 
     def _is_given_up(self, replica: int, partition: TopicPartition) -> bool:
         context = self._context

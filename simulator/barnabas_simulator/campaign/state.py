@@ -1,13 +1,15 @@
 """What ZooKeeper holds, read directly from the simulated server's tree without a request."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from barnabas_broker.server.broker import Broker
 from barnabas_common.topic_name import INTERNAL_TOPICS
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import leader_eligibility
 from barnabas_controller.eligibility.min_isr import MinimumIsr, minimum_isr, settings_of
+from barnabas_controller.eligibility.raised_epoch import is_unconfirmed, may_lack_records
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.store import znodes
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
@@ -20,12 +22,15 @@ from barnabas_simulator.zookeeper.tree import Tree
 class PartitionState:
     """A partition's state znode, and its assigned replicas. `replacements`: registered eligible
     replicas that may lead once no member of the ISR has been registered for some time. `lost`: the
-    brokers that know that their log of it is lost or damaged."""
+    brokers that know that their log of it is lost or damaged. `is_older`: the state may be older
+    than what replicas hold. `may_lack`: the replicas that may lack acknowledged records then."""
 
     state: LeaderAndIsr
     replicas: tuple[int, ...]
     replacements: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
+    is_older: bool = False
+    may_lack: tuple[int, ...] = ()
 
 
 def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, PartitionState]:
@@ -34,10 +39,19 @@ def partition_states(cluster: SimulatedCluster) -> dict[TopicPartition, Partitio
     brokers = list(cluster.brokers().values())
     return {
         partition: replace(
-            one, lost=tuple(b.broker_id for b in brokers if partition in b.log_manager.lost)
+            one,
+            lost=tuple(b.broker_id for b in brokers if partition in b.log_manager.lost),
+            is_older=one.is_older or _is_older(partition, one.state, brokers),
         )
         for partition, one in found.items()
     }
+
+
+def _is_older(partition: TopicPartition, state: LeaderAndIsr, brokers: Iterable[Broker]) -> bool:
+    """Whether a running broker's log has records of a later leader epoch."""
+    logs = [broker.log_manager.get(partition) for broker in brokers]
+    epochs = [log.leader_epochs.latest_epoch() for log in logs if log is not None]
+    return any(epoch is not None and epoch > state.leader_epoch for epoch in epochs)
 
 
 def states_in(
@@ -71,7 +85,13 @@ def _partition_state(
     minimum = _minimum_isr(tree, partition.topic, assigned)
     online = [broker_id for broker_id in assigned if broker_id in present]
     known = leader_eligibility(state, assigned, online, present, minimum)
-    return PartitionState(state, assigned, known.replacements)
+    return PartitionState(
+        state,
+        assigned,
+        known.replacements,
+        is_older=is_unconfirmed(state, assigned, present),
+        may_lack=tuple(b for b in online if may_lack_records(state, present[b])),
+    )
 
 
 def leader(cluster: SimulatedCluster, topic: str = "") -> int | None:

@@ -13,8 +13,16 @@ def can_progress(core: Collection[int], partitions: Iterable[PartitionState], mi
     return all(
         any(r in core and r not in found.lost for r in (*found.state.isr, *found.replacements))
         and len(set(found.replicas) & set(core)) >= min(min_isr, len(found.replicas))
+        and (not found.is_older or _answers_are_enough(core, found, min_isr))
         for found in partitions
     )
+
+
+def _answers_are_enough(core: Collection[int], found: PartitionState, min_isr: int) -> bool:
+    """Whether a leader is elected from an older state: all replicas have answered, or so many that
+    one of them has every acknowledged record."""
+    missing = set(found.replicas) - set(core)
+    return not missing or len(missing | set(found.may_lack)) < min_isr
 
 
 def choose_core(
