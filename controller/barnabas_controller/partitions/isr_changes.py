@@ -27,7 +27,11 @@ from barnabas_controller.partitions.alter_partition import (
     decide_alter_partition,
     rejected,
 )
-from barnabas_controller.partitions.leadership import adopt_foreign_changes, change_leadership
+from barnabas_controller.partitions.leadership import (
+    adopt_foreign_changes,
+    change_leadership,
+    write_states,
+)
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.zookeeper.session import BadVersion
 
@@ -99,13 +103,17 @@ class IsrChanges:
         answers = {}
         leadership = self._context.leadership
         states = {partition: decision.state for partition, (_, decision) in writes.items()}
-        results = await self._term.fenced.update_states(await with_elrs(self._term, states))
+        results = await write_states(self._term, await with_elrs(self._term, states))
         for partition, result in results.items():
             item, _ = writes[partition]
             if isinstance(result, LeaderAndIsr):
                 old, leadership[partition] = leadership[partition], result
                 self._report_accepted(partition, old, result, item)
-                answers[partition] = accepted(item, result)
+                answers[partition] = (
+                    accepted(item, result)
+                    if result.partition_epoch > old.partition_epoch
+                    else rejected(item, ErrorCode.INVALID_UPDATE_VERSION)  # created again
+                )
             elif isinstance(result, BadVersion):
                 answers[partition] = rejected(item, ErrorCode.INVALID_UPDATE_VERSION)
             else:

@@ -1,0 +1,59 @@
+"""A partition's state znode is deleted by hand while the brokers run, and perhaps created again.
+
+Its version, the partition epoch, is lower then than what the brokers know.
+"""
+
+import asyncio
+
+import pytest
+from barnabas_controller.store import znodes
+
+from tests.support.whole_cluster import TP
+from tests.support.zookeeper_scene import Scene, controller, data, in_a_cluster, made_again
+
+PATH = znodes.state_path(TP)
+
+
+@pytest.mark.parametrize("renewed", [True, False], ids=["another controller", ""])
+@pytest.mark.parametrize("again", [True, False], ids=["created again", "deleted"])
+@pytest.mark.parametrize("elections", [0, 3])
+def test_the_next_leader_serves(elections: int, again: bool, renewed: bool) -> None:
+    async def test(scene: Scene) -> None:
+        await scene.whole()
+        for _ in range(elections):
+            await scene.restart_leader()
+        zookeeper = scene.cluster.zookeeper
+        if again:
+            made_again(scene.cluster, PATH, data(scene.cluster, PATH))
+        else:
+            zookeeper.delete(PATH)
+        await asyncio.sleep(1)
+        if renewed:
+            zookeeper.delete(znodes.CONTROLLER)
+            await asyncio.sleep(5)
+        scene.cluster.kill(leader := scene.leader_in_fact())
+        await asyncio.sleep(10)
+        await scene.produce()
+        scene.cluster.start_broker(leader)
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+@pytest.mark.parametrize("elections", [0, 3])
+def test_a_leader_changes_its_isr(elections: int) -> None:
+    """A follower stands still for longer than `replica.lag.time.max.ms`."""
+
+    async def test(scene: Scene) -> None:
+        await scene.whole()
+        for _ in range(elections):
+            await scene.restart_leader()
+        cluster, leader = scene.cluster, scene.leader_in_fact()
+        follower = next(b for b in (1, 2, 3) if b not in (leader, controller(cluster)))
+        cluster.zookeeper.delete(PATH)
+        cluster.network.cut(cluster.host(follower), cluster.host(leader))
+        await scene.produce()
+        cluster.network.heal(cluster.host(follower), cluster.host(leader))
+        await scene.check()
+
+    in_a_cluster(test)
