@@ -7,6 +7,7 @@ import asyncio
 
 import pytest
 from barnabas_controller.store import znodes
+from barnabas_simulator.campaign import state
 
 from tests.support.whole_cluster import TP
 from tests.support.zookeeper_scene import Scene, controller, data, in_a_cluster, made_again
@@ -54,6 +55,54 @@ def test_a_leader_changes_its_isr(elections: int) -> None:
         cluster.network.cut(cluster.host(follower), cluster.host(leader))
         await scene.produce()
         cluster.network.heal(cluster.host(follower), cluster.host(leader))
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+async def one_behind(scene: Scene) -> tuple[int, int, int]:
+    """Take the second replica out of the ISR, without an election; return leader, late, other."""
+    cluster = scene.cluster
+    await scene.whole()
+    leader, late, other = state.partition_states(cluster)[TP].replicas
+    assert leader == scene.leader()
+    cluster.network.cut(cluster.host(late), cluster.host(leader))
+    await scene.produce()
+    assert set(state.partition_states(cluster)[TP].state.isr) == {leader, other}
+    return leader, late, other
+
+
+def test_a_replica_that_had_left_the_isr_does_not_lead_after_the_next_controller() -> None:
+    """The partition seems to be new: all replicas that are online would be in its ISR."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        leader, late, _ = await one_behind(scene)
+        cluster.zookeeper.delete(PATH)
+        cluster.zookeeper.delete(znodes.CONTROLLER)
+        await asyncio.sleep(3)
+        cluster.kill(leader)
+        await asyncio.sleep(10)
+        cluster.network.heal(cluster.host(late), cluster.host(leader))
+        cluster.start_broker(leader)
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+@pytest.mark.parametrize("first", ["late", "leader"])
+def test_a_replica_that_had_left_the_isr_does_not_lead_after_a_restart_of_all(first: str) -> None:
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        leader, late, other = await one_behind(scene)
+        for broker_id in cluster.broker_ids:
+            cluster.kill(broker_id)
+        cluster.zookeeper.delete(PATH)
+        cluster.network.heal(cluster.host(late), cluster.host(leader))
+        order = [late, other, leader] if first == "late" else [leader, late, other]
+        for broker_id in order:
+            cluster.start_broker(broker_id)
+            await asyncio.sleep(10)
         await scene.check()
 
     in_a_cluster(test)
