@@ -87,6 +87,20 @@ PARTITIONS = Section(
             "simulation/test_states_deleted.py::test_a_replica_that_had_left_the_isr_does_not_lead_after_a_restart_of_all",
         ),
         opposite(
+            "A state that was written from outside",
+            "eligibility/raised_epoch.py",
+            "tuple(member for member in found.isr if member in known.isr) or known.isr\n",
+            "found.isr\n",
+            "simulation/test_older_isr_written_back.py::test_the_replica_does_not_lead_without_the_records",
+        ),
+        opposite(
+            "A state that was written from outside",
+            "partitions/unconfirmed_states.py",
+            "[member for member in state.isr if member not in told.in_sync_replicas]\n",
+            "[]\n",
+            "simulation/test_older_isr_written_back.py::test_the_replica_does_not_lead_without_the_records",
+        ),
+        opposite(
             "No other election is held while such refusals settle",
             "partitions/leadership.py",
             "        if partition in term.context.held_roles:\n",

@@ -41,8 +41,9 @@ def test_the_next_leader_serves(elections: int, again: bool, renewed: bool) -> N
     in_a_cluster(test)
 
 
+@pytest.mark.parametrize("how", ["deleted", "created again", "created again, another controller"])
 @pytest.mark.parametrize("elections", [0, 3])
-def test_a_leader_changes_its_isr(elections: int) -> None:
+def test_a_leader_changes_its_isr(elections: int, how: str) -> None:
     """A follower stands still for longer than `replica.lag.time.max.ms`."""
 
     async def test(scene: Scene) -> None:
@@ -50,8 +51,14 @@ def test_a_leader_changes_its_isr(elections: int) -> None:
         for _ in range(elections):
             await scene.restart_leader()
         cluster, leader = scene.cluster, scene.leader_in_fact()
+        if how == "deleted":
+            cluster.zookeeper.delete(PATH)
+        else:
+            made_again(cluster, PATH, data(cluster, PATH))
+        if how == "created again, another controller":
+            cluster.zookeeper.delete(znodes.CONTROLLER)
+            await asyncio.sleep(5)
         follower = next(b for b in (1, 2, 3) if b not in (leader, controller(cluster)))
-        cluster.zookeeper.delete(PATH)
         cluster.network.cut(cluster.host(follower), cluster.host(leader))
         await scene.produce()
         cluster.network.heal(cluster.host(follower), cluster.host(leader))
