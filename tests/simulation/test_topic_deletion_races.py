@@ -242,3 +242,25 @@ def test_a_broker_that_registers_again_while_it_is_to_delete_is_not_waited_for_i
         await until_gone(world, TOPIC)
 
     run_world(test)
+
+
+def test_a_topic_that_was_removed_and_created_again_before_the_controller_read_it() -> None:
+    """Its partitions would go on under the id of the one that does not exist any more."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2)
+        await world.create_topic("flights", {0: [1, 2]})
+        await world.until(lambda: world.brokers[1].role(FLIGHTS) is not None)
+        world.brokers[9].controller._enqueue("something that takes long", lambda: asyncio.sleep(1))
+        await remove_by_hand(world, TOPIC)
+        node = TopicZnode("another-id", {0: ReplicaAssignment((2, 1))})
+        await world.store.ensure(TOPIC, znodes.encode_topic(node))
+        await world.until_state(FLIGHTS, lambda state: state.leader == 2)
+
+        def is_told() -> bool:
+            role, told = world.brokers[1].role(FLIGHTS), world.brokers[9].metadata(FLIGHTS)
+            return {role and role.topic_id, told and told.topic_id} == {"another-id"}
+
+        await world.until(is_told)
+
+    run_world(test)
