@@ -132,7 +132,9 @@ class ActiveController:
                 context.reassigning[partition] = None
         self.unconfirmed.find()
         written_at = {partition: written.zxid for partition, written in states.items()}
-        await self.partitions.handle_unclean_shutdown(written_at, cause)
+        await self.partitions.handle_unclean_shutdown(
+            written_at, cause, self.unconfirmed.unknown_members(states)
+        )
         for partition in states:
             self.partitions.adopt(partition)
         await self.replicas.adopt(states, cause)

@@ -47,15 +47,17 @@ async def fail_over(
     cause += _suspect_predecessor(active, predecessor)
     #    Hold back elections by states that may come from an older copy of ZooKeeper.
     active.unconfirmed.find()
+    unknown = active.unconfirmed.unknown_members(context.leadership)
     # 4. Read which topics are to be deleted.
     await active.deletion.start(await term.store.topics_to_delete(active.deletion.watch))
     # 5. Send all brokers which brokers are alive, and the states as they were read. (Kafka sends no
     #    states yet. A broker that has just started would answer that no topic exists.) Brokers
     #    forget the topics whose deletion the previous controller did not tell them.
     term.send_all_metadata(context.registered_brokers())
-    # 6. Remove brokers that lost records from the ISRs. (In Kafka a broker registers again only
-    #    after its old session has expired, and the controller has removed it from all ISRs.)
-    await active.partitions.handle_unclean_shutdown(written_at, cause)
+    # 6. Remove brokers that lost records, or may not be members, from the ISRs. (In Kafka a broker
+    #    registers again only after its old session has expired, and the controller has removed it
+    #    from all ISRs.)
+    await active.partitions.handle_unclean_shutdown(written_at, cause, unknown)
     # 7. Start the state machines: replicas first, then partitions.
     await active.replicas.start(cause)
     await active.partitions.start(cause)

@@ -191,6 +191,13 @@ TOPICS = Section(
             "simulation/test_controller_topics.py::test_partitions_added_to_the_znode_come_alive_and_the_others_stay",
         ),
         opposite(
+            "A topic whose znode is removed by hand",
+            "topics/topic_changes.py",
+            "            self._term.send_all_metadata(self._context.registered_brokers())\n",
+            "            pass\n",
+            "simulation/test_missed_deletions.py::test_its_znodes_were_removed_by_hand",
+        ),
+        opposite(
             "A topic being deleted does not grow",
             "topics/topic_changes.py",
             "        if self._context.is_to_be_deleted(topic):\n",

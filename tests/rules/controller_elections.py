@@ -80,6 +80,27 @@ PARTITIONS = Section(
             "unit/test_raised_epoch.py::test_the_leader_of_the_newest_epoch_goes_on_with_its_own_isr",
         ),
         opposite(
+            "A first role that is refused",
+            "partitions/epoch_refusals.py",
+            "                self._not_new.add(partition)\n",
+            "                pass\n",
+            "simulation/test_states_deleted.py::test_a_replica_that_had_left_the_isr_does_not_lead_after_a_restart_of_all",
+        ),
+        opposite(
+            "A state that was written from outside",
+            "eligibility/raised_epoch.py",
+            "tuple(member for member in found.isr if member in known.isr) or known.isr\n",
+            "found.isr\n",
+            "simulation/test_older_isr_written_back.py::test_the_replica_does_not_lead_without_the_records",
+        ),
+        opposite(
+            "A state that was written from outside",
+            "partitions/unconfirmed_states.py",
+            "[member for member in state.isr if member not in told.in_sync_replicas]\n",
+            "[]\n",
+            "simulation/test_older_isr_written_back.py::test_the_replica_does_not_lead_without_the_records",
+        ),
+        opposite(
             "No other election is held while such refusals settle",
             "partitions/leadership.py",
             "        if partition in term.context.held_roles:\n",

@@ -217,14 +217,14 @@ ALTER_PARTITION = Section(
             "unit/test_topic_identity.py::test_an_alter_partition_of_another_topic_id_is_refused",
         ),
         opposite(
-            "Newer epochs: NOT_CONTROLLER; older leader epoch",
+            "Older leader epoch: FENCED_LEADER_EPOCH",
             _ALTER,
             "    if stale is not None and stale.code is not ErrorCode.INVALID_UPDATE_VERSION:\n",
             "    if stale is not None:\n",
             "unit/test_controller_alter_partition.py::test_a_retry_of_a_change_that_was_made_succeeds_with_the_present_state",
         ),
         opposite(
-            "Newer epochs: NOT_CONTROLLER; older leader epoch",
+            "Older leader epoch: FENCED_LEADER_EPOCH",
             _ALTER,
             "    if item.leader_epoch < current.leader_epoch:\n",
             "    if False:\n",

@@ -276,18 +276,18 @@ FAILOVER = Section(
         opposite(
             "Failover: before that, brokers that lost records",
             "failover.py",
-            "    await active.partitions.handle_unclean_shutdown(written_at, cause)\n",
+            "    await active.partitions.handle_unclean_shutdown(written_at, cause, unknown)\n",
             "",
             "simulation/test_controller_failover.py::test_a_broker_that_lost_power_while_no_one_ruled_leads_and_counts_no_more",
         ),
         opposite(
             "Failover: before that, brokers that lost records",
             "failover.py",
-            "    await active.partitions.handle_unclean_shutdown(written_at, cause)\n",
+            "    await active.partitions.handle_unclean_shutdown(written_at, cause, unknown)\n",
             "",
             "simulation/test_failover_order.py::test_each_step_of_a_failover_comes_after_the_one_before",
             "    await active.replicas.start(cause)\n",
-            "    await active.replicas.start(cause)\n    await active.partitions.handle_unclean_shutdown(written_at, cause)\n",
+            "    await active.replicas.start(cause)\n    await active.partitions.handle_unclean_shutdown(written_at, cause, unknown)\n",
         ),
         opposite(
             "Failover: then UpdateMetadata to all brokers",

@@ -131,6 +131,13 @@ ZNODES = Section(
             "simulation/test_controller_writes.py::test_a_change_by_another_is_not_taken_for_ones_own",
         ),
         opposite(
+            "A state znode that was deleted",
+            "partitions/leadership.py",
+            "    return results | await term.fenced.create_states({p: states[p] for p in again})\n",
+            "    return results\n",
+            "simulation/test_states_deleted.py::test_the_next_leader_serves",
+        ),
+        opposite(
             "`/admin/reassign_partitions` loses completed",
             "reassignment/reassignment_znode.py",
             "        await store.delete_tree(REASSIGN_PARTITIONS)\n",

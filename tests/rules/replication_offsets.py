@@ -204,17 +204,17 @@ ROLES = Section(
     "2. Becoming leader or follower",
     (
         opposite(
-            "A LeaderAndIsr with an older partition epoch",
+            "A LeaderAndIsr with a leader epoch that is not new",
             "replica/roles.py",
-            "is_new = partition_state.leader_epoch > newest or again\n",
-            "is_new = partition_state.leader_epoch >= newest or again\n",
+            "if epochs[0] <= newest[0] and not again:\n",
+            "if epochs[0] < newest[0] and not again:\n",
             "simulation/test_replication_roles.py::test_an_epoch_that_is_not_new_changes_nothing",
         ),
         opposite(
-            "A LeaderAndIsr with an older partition epoch",
+            "A LeaderAndIsr with a leader epoch that is not new",
             "replica/roles.py",
-            "if not is_new or partition_state.partition_epoch < partition.partition_epoch:\n",
-            "if not is_new:\n",
+            "epochs[0] == newest[0] and epochs >= newest\n",
+            "epochs[0] == newest[0]\n",
             "simulation/test_replication_roles.py::test_an_epoch_that_is_not_new_changes_nothing",
         ),
         opposite(

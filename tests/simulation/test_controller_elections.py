@@ -46,10 +46,10 @@ async def drifted(world: ControlWorld) -> None:
 
 
 async def rejoin(world: ControlWorld, isr: tuple[int, ...]) -> None:
-    """Write a state with this ISR, as if the leader had added a replica by itself."""
+    """Write a state with this ISR, as an operator who repairs it, under a new leader epoch."""
     state = await world.state(FLIGHTS)
     assert state is not None
-    data = znodes.encode_state(LeaderAndIsr(state.leader, state.leader_epoch, isr, 1))
+    data = znodes.encode_state(LeaderAndIsr(state.leader, state.leader_epoch + 1, isr, 1))
     await world.store.put(znodes.state_path(FLIGHTS), data)
 
 

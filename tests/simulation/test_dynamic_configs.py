@@ -322,3 +322,35 @@ def test_a_cluster_that_comes_back_to_settings_it_cannot_read_waits_for_them() -
         await until_everywhere(cluster, FLIGHTS, lambda c: c.retention_ms == 5000)
 
     run_story(story)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"nonsense", b'{"version":1,"config":{"min.insync.replicas":"2","num.io.threads":"8"}}'],
+    ids=["malformed", "a key of Kafka that is not built"],
+)
+def test_a_broker_that_does_not_know_the_settings_of_all_brokers_waits_for_them(
+    data: bytes,
+) -> None:
+    """By its own default it would acknowledge `acks=all` alone; the other brokers have the last
+    valid settings, and so the controller counts on a minimum of 2."""
+
+    async def story(cluster: SimulatedCluster, store: Store) -> None:
+        good = {"min.insync.replicas": "2"}
+        await write_overrides(store, BROKER_DEFAULT, good)
+        await until_everywhere(cluster, FLIGHTS, lambda c: c.min_insync_replicas == 2)
+        await write_raw(store, BROKER_DEFAULT, data)
+        await announce(store, BROKER_DEFAULT)
+        await asyncio.sleep(1)
+        cluster.kill(2)
+        cluster.start_broker(2)
+        await cluster.serving()
+        await asyncio.sleep(10)
+        assert cluster.broker(2).replica_manager.partitions.get(FLIGHTS) is None
+        await write_overrides(store, BROKER_DEFAULT, good)
+        await until_everywhere(cluster, FLIGHTS, lambda c: c.min_insync_replicas == 2)
+        async with asyncio.timeout(60):
+            while await in_sync(store) != {1, 2, 3}:
+                await asyncio.sleep(0.1)
+
+    run_story(story)

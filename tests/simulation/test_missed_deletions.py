@@ -113,6 +113,21 @@ def test_another_topic_has_its_name_and_fewer_partitions() -> None:
     play(test)
 
 
+def test_its_znodes_were_removed_by_hand() -> None:
+    async def test(story: Story) -> None:
+        await remove_by_hand(story.store, znodes.topic_path(TOPIC))
+        brokers = story.cluster.brokers().values()
+        await until(lambda: not any(b.metadata_cache.contains(TOPIC) for b in brokers))
+
+    play(test)
+
+
+async def remove_by_hand(store: Store, path: str) -> None:
+    for name in await store.session.children(path):
+        await remove_by_hand(store, f"{path}/{name}")
+    await store.remove(path)
+
+
 def test_its_deletion_has_begun_and_waits() -> None:
     async def test(story: Story) -> None:
         async with story.without_session():

@@ -99,9 +99,25 @@ def test_an_epoch_that_is_not_new_changes_nothing() -> None:
         assert world.partition(2).leadership is None
         assert await order(world, request) == (ErrorCode.NONE, [ErrorCode.NONE])
         assert await order(world, request) == (ErrorCode.NONE, [ErrorCode.STALE_CONTROLLER_EPOCH])
-        older = changed(request, leader_epoch=2, partition_epoch=0)
+        world.partition(2).give_up_role()  # the same leader epoch counts again
+        older = changed(request, leader_epoch=1, partition_epoch=0)
         assert await order(world, older) == (ErrorCode.NONE, [ErrorCode.STALE_CONTROLLER_EPOCH])
-        assert world.partition(2).leader_epoch == 1
+        assert world.partition(2).leadership is None
+        assert await order(world, request) == (ErrorCode.NONE, [ErrorCode.NONE])
+
+    run(scenario())
+
+
+def test_under_a_new_leader_epoch_a_state_znode_may_have_been_created_again() -> None:
+    """Its version, the partition epoch, counts from 0 then."""
+
+    async def scenario() -> None:
+        world = await two()
+        request = newer(world)
+        assert await order(world, request) == (ErrorCode.NONE, [ErrorCode.NONE])
+        again = changed(request, leader_epoch=2, partition_epoch=0)
+        assert await order(world, again) == (ErrorCode.NONE, [ErrorCode.NONE])
+        assert world.partition(2).partition_epoch == 0
 
     run(scenario())
 

@@ -3,14 +3,21 @@
 import asyncio
 
 from barnabas_common.errors.error_code import ErrorCode
-from barnabas_common.messages.control import HeldRole, LeaderAndIsrResponse
+from barnabas_common.messages.control import (
+    HeldRole,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
 from barnabas_common.messages.reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignPartition,
 )
 from barnabas_common.runtime import Peer
 from barnabas_common.topic_partition import TopicPartition
+from barnabas_controller.brokers.registration import reregister
 from barnabas_controller.store import znodes
+from barnabas_controller.store.store import Store
 from barnabas_controller.store.znodes import ReplicaAssignment, TopicZnode
 
 from tests.support.control_world import ControlWorld, RecordingBroker, run_world
@@ -200,5 +207,60 @@ def test_a_reassignment_that_delays_a_deletion_can_be_cancelled() -> None:
         assert await reassign(world, None) is ErrorCode.NONE
         await until_gone(world, REQUEST)
         assert await world.store.exists(TOPIC) is None
+
+    run_world(test)
+
+
+def test_a_broker_that_registers_again_while_it_is_to_delete_is_not_waited_for_in_vain() -> None:
+    """Its earlier incarnation refuses the request, and the controller, which was busy, reads that
+    only after it has asked the present one."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2)
+        await world.create_topic("flights", {0: [1, 2]})
+        broker, controller = world.brokers[2], world.brokers[9].controller
+        arrived, released = asyncio.Event(), asyncio.Event()
+        record, epoch = broker.handle, broker.epoch
+
+        async def refuse(request: object, peer: Peer) -> object:
+            response = await record(request, peer)
+            if isinstance(request, StopReplicaRequest) and request.broker_epoch == epoch:
+                arrived.set()
+                await released.wait()
+                return StopReplicaResponse(ErrorCode.STALE_BROKER_EPOCH)
+            return response
+
+        broker.handle = refuse  # type: ignore[method-assign]
+        await world.store.ensure(REQUEST)
+        await arrived.wait()
+        controller._enqueue("something that takes long", lambda: asyncio.sleep(1))
+        registered = await world.store.broker(2)
+        assert registered is not None
+        await reregister(Store(broker.session), registered, world.clock.wall_ms())
+        await asyncio.sleep(0.1)
+        released.set()
+        await until_gone(world, TOPIC)
+
+    run_world(test)
+
+
+def test_a_topic_that_was_removed_and_created_again_before_the_controller_read_it() -> None:
+    """Its partitions would go on under the id of the one that does not exist any more."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2)
+        await world.create_topic("flights", {0: [1, 2]})
+        await world.until(lambda: world.brokers[1].role(FLIGHTS) is not None)
+        world.brokers[9].controller._enqueue("something that takes long", lambda: asyncio.sleep(1))
+        await remove_by_hand(world, TOPIC)
+        node = TopicZnode("another-id", {0: ReplicaAssignment((2, 1))})
+        await world.store.ensure(TOPIC, znodes.encode_topic(node))
+        await world.until_state(FLIGHTS, lambda state: state.leader == 2)
+
+        def is_told() -> bool:
+            role, told = world.brokers[1].role(FLIGHTS), world.brokers[9].metadata(FLIGHTS)
+            return {role and role.topic_id, told and told.topic_id} == {"another-id"}
+
+        await world.until(is_told)
 
     run_world(test)

@@ -9,6 +9,7 @@ from barnabas_controller.eligibility.raised_epoch import (
     elect_above,
     is_unconfirmed,
     may_lack_records,
+    without_unknown_members,
 )
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.store.znodes import AHEAD_SINCE_REGISTRATION, Broker
@@ -201,3 +202,21 @@ def test_a_newer_role_that_only_the_controllers_broker_was_told_of_is_awaited(le
     decision = elect_above(STATE, reports, ALL, ALL, "because", confirmed=False, told=told)
     assert isinstance(decision, Elected)
     assert (decision.state.leader, decision.state.isr) == (3, (3,))
+
+
+def test_what_was_written_back_under_the_same_leader_epoch_adds_no_member() -> None:
+    known = replace(STATE, isr=(1, 2), proved_at={1: 7, 2: 9}, eligible=())
+    older = replace(known, isr=(1,), proved_at={1: 5, 3: 5}, eligible=(3, 2), durable=True)
+    assert without_unknown_members(known, replace(known, isr=(3, 1))).isr == (1,)
+    assert without_unknown_members(known, replace(known, isr=(3,))).isr == (1, 2)
+    found = without_unknown_members(known, older)
+    assert (found.isr, found.eligible, found.durable) == ((1,), (2,), False)
+    assert found.proved_at == {1: 7, 2: 9}
+
+
+def test_a_leaders_own_write_and_a_later_leader_epoch_stay_as_they_are() -> None:
+    known = replace(STATE, proved_at={1: 5, 2: 5, 3: 6}, partition_epoch=4)
+    shrunk = replace(known, isr=(1,), eligible=(2, 3), eligible_under=8, partition_epoch=5)
+    assert without_unknown_members(known, shrunk) == shrunk
+    later = replace(known, isr=(1, 4), leader_epoch=4)
+    assert without_unknown_members(known, later) == later

@@ -23,7 +23,10 @@ def is_below_log(
 
     For a leader, also whether the log has records of the same epoch. This process has not led in
     that epoch, because its own roles are excluded first, so another leader may have written them.
+    A partition that has its first leader has no records.
     """
+    if _is_first(partition_state) and partition is None and log.log_end_offset > 0:
+        return True
     newest = log.leader_epochs.entries[-1:]
     if not newest or (partition is not None and partition.leader_epoch >= newest[0].epoch):
         return False
@@ -43,7 +46,8 @@ def held_role(
     controller has not asked for them.
 
     It was not only repeated if this leader waits for a state that another tool has written since:
-    its ISR changes are refused by the state's version until the controller raises the epoch.
+    its ISR changes are refused by the state's version until the controller raises the epoch. Nor if
+    the controller, which found no state, takes the partition for a new one.
     """
     role_epoch = NO_EPOCH if partition is None else partition.leader_epoch
     log_epoch = NO_EPOCH if log is None else log.latest_epoch()
@@ -57,6 +61,7 @@ def held_role(
         and (role_epoch, partition.leader_id)
         == (partition_state.leader_epoch, partition_state.leader)
         and not _is_behind(partition, partition_state)
+        and not _is_not_new(partition, partition_state)
     ):
         return None
     held = HeldRole(partition_state.topic, partition_state.partition, leader_epoch)
@@ -69,6 +74,21 @@ def held_role(
     if log is not None:
         held.log_epoch, held.log_end_offset = log_epoch, log.log_end_offset
     return held
+
+
+def _is_first(partition_state: LeaderAndIsrPartition) -> bool:
+    """Whether the controller found no state of the partition, and has created the first one."""
+    return partition_state.is_new and partition_state.leader_epoch == 0
+
+
+def _is_not_new(partition: Partition, partition_state: LeaderAndIsrPartition) -> bool:
+    leadership = partition.leadership
+    return (
+        leadership is not None
+        and _is_first(partition_state)
+        and (leadership.partition_epoch, leadership.isr.committed)
+        != (partition_state.partition_epoch, tuple(partition_state.in_sync_replicas))
+    )
 
 
 def _is_behind(partition: Partition, partition_state: LeaderAndIsrPartition) -> bool:

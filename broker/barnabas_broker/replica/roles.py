@@ -170,14 +170,14 @@ class Roles:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if self._context.damaged.refuses(partition_state):
             return self._step_down(partition, partition_state)
-        newest = partition.leader_epoch
-        again = partition.waits_for_role and partition_state.leader_epoch == newest
-        is_new = partition_state.leader_epoch > newest or again
-        if not is_new or partition_state.partition_epoch < partition.partition_epoch:
-            if partition_state.leader_epoch < partition.leader_epoch:  # otherwise a repetition
-                self._report_fenced(
-                    partition_state, partition.leader_epoch, f"it is {partition.leader_epoch} now"
-                )
+        # Under a newer leader epoch any partition epoch is new: the state znode, whose version it
+        # is, may have been deleted and created again. (Kafka compares both.)
+        newest = (partition.leader_epoch, partition.partition_epoch)
+        epochs = (partition_state.leader_epoch, partition_state.partition_epoch)
+        again = partition.waits_for_role and epochs[0] == newest[0] and epochs >= newest
+        if epochs[0] <= newest[0] and not again:
+            if epochs[0] < newest[0]:  # otherwise a repetition
+                self._report_fenced(partition_state, newest[0], f"it is {newest[0]} now")
             return ErrorCode.STALE_CONTROLLER_EPOCH
         return ErrorCode.NONE
 

@@ -110,6 +110,7 @@ class ConfigChanges:
         }
         self._topics: dict[str, dict[str, str]] = {}
         self._unusable: dict[str, None] = {}
+        self._unknown = dict.fromkeys(self._brokers)  # no valid settings have been read yet
         self._following: _Following | None = None
         self._tasks = TaskScope("config changes")
 
@@ -133,14 +134,17 @@ class ConfigChanges:
         """Return the settings to open a topic's logs with: those read now, or the last valid ones.
 
         Raises SessionExpired, also between two sessions: unknown overrides are not the same as no
-        overrides. Raises InvalidConfig if there never were valid values.
+        overrides. Raises InvalidConfig if there never were valid values, also of the settings of
+        all brokers or of this one.
         """
         if self._following is None:
             raise SessionExpired("no session yet to read the topic's configuration with")
         overrides = await self._read_topic(self._following, topic)
-        if overrides is None:
+        malformed = [entity_path(topic_entity(topic))] if overrides is None else []
+        malformed += map(entity_path, self._unknown)
+        if overrides is None or malformed:
             self._unusable[topic] = None
-            raise InvalidConfig("its settings are malformed, and no earlier ones are known")
+            raise InvalidConfig(f"{malformed[0]} is malformed, and no earlier settings are known")
         return overrides
 
     # ---- following
@@ -183,17 +187,27 @@ class ConfigChanges:
     async def _read_broker(self, following: _Following, entity: str) -> None:
         source = self._brokers[entity]
         overrides = await self._read(following, entity)
-        if overrides is None or overrides == self._config.overrides(source):
+        if overrides is None:
+            return
+        if overrides == self._config.overrides(source):
+            self._is_known(entity)
             return
         try:
             self._config.override(source, overrides)
         except InvalidConfig as error:
             await self._refuse(following, entity, str(error))
             return
+        self._is_known(entity)
         text = ", ".join(f"{key}={value}" for key, value in overrides.items()) or "no overrides"
         cause = f"{entity_path(entity)} was changed"
         self._events.record(EventKind.CONFIG_CHANGED, cause, entity=entity, overrides=text)
         self._listeners.broker_changed()
+
+    def _is_known(self, entity: str) -> None:
+        self._unknown.pop(entity, None)
+        if self._unusable and not self._unknown:
+            self._unusable.clear()
+            self._listeners.usable_again()
 
     async def _read_topic_again(self, following: _Following, topic: str) -> None:
         before = self._topics.get(topic)

@@ -2,6 +2,7 @@
 
 from barnabas_common.events import EventKind, EventLog
 
+from barnabas_broker.log.manager.log_directory import missing_directories
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 
@@ -20,6 +21,9 @@ def report_start(events: EventLog, log_manager: LogManager, is_first: bool) -> N
             how += " flushed there is written again, and counts as lost"
         elif any(one.history.unbroken_since is None for one in log_manager.directories):
             how += "; its machine may have lost its power, and with it what was not flushed"
+    if missing := missing_directories(log_manager.directories):
+        how += f"; log.dirs has {missing} fewer than in its last run: what was in them counts as"
+        how += " lost"
     logs = log_manager.logs()
     in_order = is_first or log_manager.had_clean_shutdown
     events.record(EventKind.BROKER_STARTED, how, first=is_first, in_order=in_order, logs=len(logs))

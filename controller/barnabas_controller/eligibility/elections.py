@@ -226,14 +226,16 @@ def handle_unclean_shutdown(
     restarted: Collection[int],
     cause: str,
     lost: Collection[int] = (),
+    unknown: Collection[int] = (),
 ) -> Decision:
-    """Remove the `restarted` brokers, which lost records or may have lost some, from the ISR.
+    """Remove the `restarted` brokers, which lost records or may have lost some, from the ISR, and
+    the `unknown` ones, which may not be members: an older state may have been written back.
 
     They catch up as followers and join the ISR again. If no other member of the ISR is online they
     stay in it, because only they can lead. But a leader that is known to have `lost` records
     resigns, so that an election finds a better leader if there is one.
     """
-    staying = tuple(r for r in state.isr if r not in restarted)
+    staying = tuple(r for r in state.isr if r not in restarted and r not in unknown)
     if staying == state.isr:
         return Unchanged("no member of the ISR has lost anything in between")
     candidates = tuple(r for r in assignment if r in staying and r in online)
@@ -245,4 +247,8 @@ def handle_unclean_shutdown(
     leader = state.leader if state.leader in candidates else candidates[0]
     live = tuple(replica for replica in assignment if replica in online)
     removed = [r for r in state.isr if r not in staying]
-    return Elected(state.with_leader(leader, staying), live, f"{cause}; {removed} had restarted")
+    gone, strangers = [r for r in removed if r in restarted], [r for r in removed if r in unknown]
+    why = f"{cause}; {gone} had restarted" if gone else cause
+    if strangers:
+        why += f"; {strangers} were not in the ISR of this leader epoch that this broker knows"
+    return Elected(state.with_leader(leader, staying), live, why)

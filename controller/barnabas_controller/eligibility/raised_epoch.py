@@ -53,6 +53,28 @@ def may_lack_records(state: LeaderAndIsr, broker: Broker) -> bool:
     return not is_valid or may_have_lost_records(state, broker)
 
 
+def without_unknown_members(known: LeaderAndIsr, found: LeaderAndIsr) -> LeaderAndIsr:
+    """A state that another than this controller wrote, without what was written back by hand.
+
+    Under the leader epoch that is known only the leader itself writes the state, and it only
+    removes members. Others in the ISR, or among the eligible replicas, are of an earlier time: they
+    may have left it since.
+    """
+    if (found.leader_epoch, found.leader) != (known.leader_epoch, known.leader):
+        return found
+    isr = tuple(member for member in found.isr if member in known.isr) or known.isr
+    complete = (*known.isr, *known.eligible)
+    eligible = tuple(r for r in found.eligible if r in complete and r not in isr)
+    proved_at = {**found.proved_at, **known.proved_at}
+    return replace(
+        found,
+        isr=isr,
+        eligible=eligible,
+        proved_at={r: epoch for r, epoch in proved_at.items() if r in (*isr, *eligible)},
+        durable=found.durable and known.durable,
+    )
+
+
 def leader_goes_on(
     held: Mapping[int, HeldRole], assignment: Sequence[int], online: Collection[int]
 ) -> bool:

@@ -89,12 +89,13 @@ def _check_epochs(item: AlterPartitionItem, current: LeaderAndIsr) -> Reject | N
         f"leader epoch {item.leader_epoch} and partition epoch {item.partition_epoch} "
         f"against {current.leader_epoch} and {current.partition_epoch} here"
     )
+    if item.leader_epoch < current.leader_epoch:
+        # Whatever its partition epoch is: the state znode may have been deleted and created again.
+        return Reject(ErrorCode.FENCED_LEADER_EPOCH, epochs)
     if item.partition_epoch > current.partition_epoch or item.leader_epoch > current.leader_epoch:
         return Reject(
             ErrorCode.NOT_CONTROLLER, f"a newer controller has written the state: {epochs}"
         )
-    if item.leader_epoch < current.leader_epoch:
-        return Reject(ErrorCode.FENCED_LEADER_EPOCH, epochs)
     if item.partition_epoch < current.partition_epoch:
         return Reject(ErrorCode.INVALID_UPDATE_VERSION, epochs)
     return None

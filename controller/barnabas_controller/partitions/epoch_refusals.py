@@ -13,6 +13,7 @@ from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
 from barnabas_common.messages.control import (
     HeldRole,
+    LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
 )
@@ -58,6 +59,7 @@ class EpochRefusals:
         self._context = term.context
         self._partitions = partitions
         self._held = self._context.held_roles
+        self._not_new: set[TopicPartition] = set()
         self._epoch_behind = False
 
     def on_response(self, broker_id: int, request: ControlRequest, response: Message) -> None:
@@ -76,22 +78,33 @@ class EpochRefusals:
         refused = response.held if isinstance(response, LeaderAndIsrResponse) else []
         if refused and isinstance(request, LeaderAndIsrRequest):
             name = f"roles refused by broker {broker_id}"
-            topic_ids = {state.topic: state.topic_id for state in request.partitions}
-            self._term.enqueue(name, partial(self._on_refused, broker_id, topic_ids, refused))
+            asked = {TopicPartition(s.topic, s.partition): s for s in request.partitions}
+            self._term.enqueue(name, partial(self._on_refused, broker_id, asked, refused))
 
     async def _on_refused(
-        self, broker_id: int, topic_ids: Mapping[str, str], refused: list[HeldRole]
+        self,
+        broker_id: int,
+        asked: Mapping[TopicPartition, LeaderAndIsrPartition],
+        refused: list[HeldRole],
     ) -> None:
-        """`topic_ids` are those of the request. What a replica of another topic holds says nothing
-        about the topic that has the name now."""
+        """`asked` are the states of the request. What a replica of another topic holds says nothing
+        about the topic that has the name now.
+
+        A replica that refuses the first state of a partition has records, or a role: the partition
+        is not new, and its state znode was deleted.
+        """
         settled = []
         for held in refused:
             partition = TopicPartition(held.topic, held.partition)
             state = self._context.leadership.get(partition)
-            if topic_ids.get(held.topic, "") != self._context.topic_ids.get(held.topic, ""):
+            question = asked.get(partition)
+            topic_id = self._context.topic_ids.get(held.topic, "")
+            if question is None or question.topic_id != topic_id:
                 continue
             if state is None or held.leader_epoch < state.leader_epoch:
                 continue  # the refusal is late: a newer state has been sent since
+            if question.is_new and question.leader_epoch == 0 == state.partition_epoch:
+                self._not_new.add(partition)
             waits = partition in self._held
             self._held.setdefault(partition, {})[broker_id] = held
             if not waits:
@@ -99,7 +112,8 @@ class EpochRefusals:
         outdated = [
             p
             for p in settled
-            if is_outdated(self._context.leadership[p], [self._held[p][broker_id]])
+            if p in self._not_new
+            or is_outdated(self._context.leadership[p], [self._held[p][broker_id]])
         ]
         await self._raise([p for p in settled if p not in outdated])
         if outdated:
@@ -115,12 +129,18 @@ class EpochRefusals:
         context = self._context
         here = [p for p in partitions if p in self._held and p not in context.unconfirmed]
         undecided = [p for p in here if p in context.leadership and not self._decides(p)]
-        await self.elect_above([p for p in here if p not in undecided])
+        decided = [p for p in here if p not in undecided]
+        not_new = dict.fromkeys(p for p in decided if p in self._not_new)
+        self._not_new.difference_update(partitions)
+        await self.elect_above(decided, unconfirmed=not_new)
         self._ask_all(undecided)
 
     def _decides(self, partition: TopicPartition) -> bool:
         context, held = self._context, self._held[partition]
-        return not is_outdated(context.leadership[partition], held.values()) or leader_goes_on(
+        is_over = partition in self._not_new or is_outdated(
+            context.leadership[partition], held.values()
+        )
+        return not is_over or leader_goes_on(
             held, context.replicas(partition), context.online_replicas(partition)
         )
 

@@ -27,7 +27,11 @@ from barnabas_controller.partitions.alter_partition import (
     decide_alter_partition,
     rejected,
 )
-from barnabas_controller.partitions.leadership import adopt_foreign_changes, change_leadership
+from barnabas_controller.partitions.leadership import (
+    adopt_foreign_changes,
+    change_leadership,
+    write_states,
+)
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.zookeeper.session import BadVersion
 
@@ -74,6 +78,7 @@ class IsrChanges:
         answers |= await self._write(writes)
         behind = [p for p in answers if self._is_behind(request.broker_id, p, answers[p])]
         await self._announce_foreign_changes(behind)
+        await self._announce_states_created_again(request)
         partitions = [TopicPartition(item.topic, item.partition) for item in request.partitions]
         self._term.update_metadata(self._context.registered_brokers(), partitions)
         self._on_accepted([p for p in partitions if not answers[p].error_code])
@@ -99,13 +104,17 @@ class IsrChanges:
         answers = {}
         leadership = self._context.leadership
         states = {partition: decision.state for partition, (_, decision) in writes.items()}
-        results = await self._term.fenced.update_states(await with_elrs(self._term, states))
+        results = await write_states(self._term, await with_elrs(self._term, states))
         for partition, result in results.items():
             item, _ = writes[partition]
             if isinstance(result, LeaderAndIsr):
                 old, leadership[partition] = leadership[partition], result
                 self._report_accepted(partition, old, result, item)
-                answers[partition] = accepted(item, result)
+                answers[partition] = (
+                    accepted(item, result)
+                    if result.partition_epoch > old.partition_epoch
+                    else rejected(item, ErrorCode.INVALID_UPDATE_VERSION)  # created again
+                )
             elif isinstance(result, BadVersion):
                 answers[partition] = rejected(item, ErrorCode.INVALID_UPDATE_VERSION)
             else:
@@ -127,6 +136,25 @@ class IsrChanges:
     async def _announce_foreign_changes(self, conflicts: Sequence[TopicPartition]) -> None:
         """Send the leaders the states that were changed from outside, which they wait for."""
         await self.announce(await adopt_foreign_changes(self._term, conflicts))
+
+    async def _announce_states_created_again(self, request: AlterPartitionRequest) -> None:
+        """Send the leader the states whose versions it knows to be higher than they are.
+
+        Only its own leader epoch is in force, so the state znode was deleted, and created again.
+        """
+        leadership = self._context.leadership
+        ahead = [
+            TopicPartition(item.topic, item.partition)
+            for item in request.partitions
+            if _is_ahead(
+                request.broker_id,
+                item,
+                leadership.get(TopicPartition(item.topic, item.partition)),
+            )
+        ]
+        known = {partition: leadership[partition] for partition in ahead}
+        await adopt_foreign_changes(self._term, ahead)
+        await self.announce([p for p in ahead if leadership[p] == known[p]])
 
     async def announce(self, adopted: Sequence[TopicPartition]) -> None:
         """Send the leaders these states, whose versions they cannot know.
@@ -176,3 +204,12 @@ class IsrChanges:
             leader_epoch=new.leader_epoch,
             partition_epoch=new.partition_epoch,
         )
+
+
+def _is_ahead(broker_id: int, item: AlterPartitionItem, state: LeaderAndIsr | None) -> bool:
+    return (
+        state is not None
+        and state.leader == broker_id
+        and item.leader_epoch == state.leader_epoch
+        and item.partition_epoch > state.partition_epoch
+    )

@@ -5,7 +5,7 @@ first one of a new partition, or the winner of an election.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from barnabas_common.topic_partition import TopicPartition
 
@@ -64,9 +64,13 @@ class PartitionStateMachine:
             states[partition] = PartitionState.OFFLINE
 
     async def handle_unclean_shutdown(
-        self, written_at: Mapping[TopicPartition, int], cause: str
+        self,
+        written_at: Mapping[TopicPartition, int],
+        cause: str,
+        unknown_members: Mapping[TopicPartition, Collection[int]],
     ) -> None:
-        """Before any LeaderAndIsr is sent: remove brokers that lost records from the ISRs.
+        """Before any LeaderAndIsr is sent: remove brokers that lost records, and those that may not
+        be members, from the ISRs.
 
         `written_at` has the zxid of the transaction that wrote each state. If a state has no proof
         of a broker, the broker is removed if it registered after the state was written. Its broker
@@ -85,7 +89,13 @@ class PartitionStateMachine:
             ]
             replicas, online = context.replicas(partition), context.online_replicas(partition)
             return handle_unclean_shutdown(
-                state, replicas, online, (*lost, *restarted), cause, lost
+                state,
+                replicas,
+                online,
+                (*lost, *restarted),
+                cause,
+                lost,
+                unknown_members.get(partition, ()),
             )
 
         await change_leadership(self._term, list(written_at), decide)

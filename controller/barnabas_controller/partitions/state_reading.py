@@ -13,6 +13,7 @@ from functools import partial
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.controller_term import ControllerTerm
+from barnabas_controller.eligibility.raised_epoch import without_unknown_members
 from barnabas_controller.errors import ControllerEpochBehind, MalformedZnode
 from barnabas_controller.store import znodes
 from barnabas_controller.store.leader_and_isr import (
@@ -101,6 +102,9 @@ async def _read(
         written = await term.store.written_state(partition, watch)
         if written is not None:
             _check(term, partition, written.state)
+            known = term.context.leadership.get(partition, written.state)
+            state = without_unknown_members(known, written.state)
+            written = written._replace(state=state)
     except MalformedZnode as error:
         if watch is None:
             return await _read(term, partition, partial(_changed, term, partition))

@@ -112,6 +112,24 @@ class UnconfirmedStates:
         role = HeldRole(*partition, told.leader_epoch, told.leader, list(told.in_sync_replicas))
         return role if is_outdated(state, [role]) else None
 
+    def unknown_members(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, list[int]]:
+        """The members of each ISR that were not in it when this broker was last told of it, under
+        the present leader epoch.
+
+        They may have joined since, or an older state was written back, and they have left it.
+        """
+        return {partition: self._unknown_members(partition) for partition in partitions}
+
+    def _unknown_members(self, partition: TopicPartition) -> list[int]:
+        context = self._context
+        state = context.leadership[partition]
+        told = self._newest_state(partition, context.topic_ids.get(partition.topic, ""))
+        if told is None or (told.leader_epoch, told.leader) != (state.leader_epoch, state.leader):
+            return []
+        return [member for member in state.isr if member not in told.in_sync_replicas]
+
     def ask_all(self, partitions: list[TopicPartition]) -> None:
         """Hold back their elections, and ask all their replicas."""
         self._hold_back(partitions)

@@ -79,17 +79,23 @@ class TopicChanges:
         present = await self._term.store.topics(self.watch)
         there = set(present)
         removed = [topic for topic in self._context.assignments if topic not in there]
+        await self._remove(removed)
+        new = [topic for topic in present if topic not in self._context.assignments]
+        await self._create(await self.load(new))
+        self._context.note_unreadable(present)
+        if removed:
+            self._term.send_all_metadata(self._context.registered_brokers())
+
+    async def _remove(self, topics: Sequence[str]) -> None:
+        """Forget topics whose znodes were removed by hand."""
         # A request that stayed would delete the next topic of that name.
-        requested = [topic for topic in removed if self._context.is_to_be_deleted(topic)]
+        requested = [topic for topic in topics if self._context.is_to_be_deleted(topic)]
         await self._term.fenced.delete_topic_deletions(requested)
-        for topic in removed:
+        for topic in topics:
             self._term.events.record(
                 EventKind.TOPIC_DELETED, "its znode was removed by hand", topic=topic
             )
             self._context.remove_topic(topic)
-        new = [topic for topic in present if topic not in self._context.assignments]
-        await self._create(await self.load(new))
-        self._context.note_unreadable(present)
 
     async def _create(self, nodes: Mapping[str, TopicZnode]) -> None:
         created: list[TopicPartition] = []
@@ -125,6 +131,8 @@ class TopicChanges:
         node = nodes.get(topic)
         if node is None:
             return
+        if topic in self._context.topic_ids and self._context.topic_ids[topic] != node.topic_id:
+            await self._remove([topic])  # and created again, before this controller read it
         if topic not in self._context.assignments:
             await self._create(nodes)
             return

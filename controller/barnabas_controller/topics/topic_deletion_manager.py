@@ -12,7 +12,6 @@ from functools import partial
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
 from barnabas_common.messages.control import (
-    StopReplicaPartition,
     StopReplicaRequest,
     StopReplicaResponse,
 )
@@ -176,25 +175,30 @@ class TopicDeletionManager:
         self, broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse
     ) -> None:
         """Enqueue the response if its request deletes replicas."""
-        asked = [p for p in request.partitions if p.delete_partition]
-        if asked:
+        if any(p.delete_partition for p in request.partitions):
             self._term.enqueue(
                 f"StopReplica answered by broker {broker_id}",
-                partial(self._on_replicas_deleted, broker_id, asked, response),
+                partial(self._on_replicas_deleted, broker_id, request, response),
             )
 
     async def _on_replicas_deleted(
-        self, broker_id: int, asked: Sequence[StopReplicaPartition], response: StopReplicaResponse
+        self, broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse
     ) -> None:
         """Record which replicas are deleted, and which deletions failed.
 
         INCONSISTENT_TOPIC_ID means that the broker has a log of another topic of the same name, so
-        the log to delete is gone.
+        the log to delete is gone. The answer of an earlier incarnation of the broker is ignored:
+        the present one is asked when it registers.
         """
+        broker = self._context.brokers.get(broker_id)
+        if broker is None or broker.epoch != request.broker_epoch:
+            return
         errors = {(p.topic, p.partition): p.error_code for p in response.partitions}
         failed: list[Replica] = []
         deleted: list[Replica] = []
-        for item in asked:
+        for item in request.partitions:
+            if not item.delete_partition:
+                continue
             partition = TopicPartition(item.topic, item.partition)
             replica = Replica(partition, broker_id)
             if self._context.replica_state(

@@ -48,6 +48,7 @@ class LogDirectory:
     """`failure` is set when the directory fails, `loaded` when its logs are open.
 
     `is_outdated`: it is an older copy of the directory that this broker last wrote to.
+    `directories_before`: how many `log.dirs` the previous process had, 0 if that is unknown.
     `had_failed_flush`: a flush failed before this start; `has_failed_flush`: one failed since.
     """
 
@@ -60,6 +61,7 @@ class LogDirectory:
         self.had_failed_flush = False
         self.has_failed_flush = False
         self.is_outdated = False
+        self.directories_before = 0
         self.checkpoints = OffsetCheckpoints(disk, path)
         self._lock: Lock | None = None
         self._failed_flush_lock = threading.Lock()  # flushes fail on other threads
@@ -131,8 +133,10 @@ class LogDirectory:
         self.history = history_of(
             note, self.disk.boot_id(), clean, self.had_failed_flush, self.is_outdated
         )
-        if note is not None and self.history.unbroken_since is None:
-            self._write_note(HistoryNote(note.boot_id, LOST_SINCE))
+        if note is not None:
+            self.directories_before = note.directories
+            if self.history.unbroken_since is None:
+                self._write_note(note._replace(unbroken_since=LOST_SINCE))
         self.disk.remove(path)
         self.disk.sync_directory(self.path)  # including renames of a killed process
         return clean and not self.had_failed_flush
@@ -146,12 +150,15 @@ class LogDirectory:
         """None without a usable file."""
         with contextlib.suppress(FileNotFoundError, KeyError, ValueError):
             properties = _parse_properties(self.disk.read_file(f"{self.path}/{_HISTORY}"))
-            return HistoryNote(properties["boot.id"], int(properties["unbroken.since"]))
+            directories = int(properties.get("log.dirs", "0"))
+            return HistoryNote(
+                properties["boot.id"], int(properties["unbroken.since"]), directories
+            )
         return None
 
-    def write_history(self, unbroken_since: int) -> None:
+    def write_history(self, unbroken_since: int, directories: int = 0) -> None:
         """Write the history for the next start; the logs must be as durable as the checkpoints."""
-        self._write_note(HistoryNote(self.disk.boot_id(), unbroken_since))
+        self._write_note(HistoryNote(self.disk.boot_id(), unbroken_since, directories))
         with self._failed_flush_lock:
             if not self.has_failed_flush:
                 self.disk.remove(self._failed_flush_path)
@@ -159,6 +166,7 @@ class LogDirectory:
 
     def _write_note(self, note: HistoryNote) -> None:
         text = f"boot.id={note.boot_id}\nunbroken.since={note.unbroken_since}\n"
+        text += f"log.dirs={note.directories}\n"
         self.disk.write_file(f"{self.path}/{_HISTORY}", text.encode())
 
     # ---- the stamp that tells an older copy
@@ -239,6 +247,12 @@ def lock_all(directories: Iterable[LogDirectory]) -> None:
     for directory in directories:
         with before_its_logs(directory):
             directory.lock()
+
+
+def missing_directories(directories: Sequence[LogDirectory]) -> int:
+    """How many `log.dirs` the broker has fewer than before. The logs in them are not here."""
+    before = max((directory.directories_before for directory in directories), default=0)
+    return max(before - len(directories), 0)
 
 
 def check_any_live(directories: Sequence[LogDirectory]) -> None:

@@ -31,6 +31,7 @@ from barnabas_broker.log.manager.log_directory import (
     check_any_live,
     check_identities,
     lock_all,
+    missing_directories,
     with_folder,
 )
 from barnabas_broker.log.manager.log_folders import DELETE_SUFFIX, STRAY_SUFFIX, deleted_log
@@ -119,20 +120,17 @@ class LogManager:
     def history(self) -> LogHistory:
         """Since when nothing was lost here; known after `start`.
 
-        A broker with a lost or damaged log counts as new. Raises OSError if no directory can be
-        used: the history is unknown then, and a broker that registered anyway would count as one
-        that lost its records.
+        A broker with a lost or damaged log, or with fewer directories than before, counts as new.
+        Raises OSError if no directory can be used: nothing is known then of what was lost.
         """
         check_any_live(self.directories)
-        if self.lost or self._misses_batches:
+        if self.lost or self._misses_batches or missing_directories(self.directories):
             return LogHistory(None, is_new=True)
         return history_of_all([directory.history for directory in self._live_log_dirs()])
 
     async def write_stamp(self, stamp: int) -> None:
-        """Write the number into every directory; one that fails is out of use.
-
-        Raises OSError if no file descriptor is left, perhaps after some directories were written.
-        """
+        """Write the number into every directory; one that fails is out of use. Raises OSError if
+        no file descriptor is left, perhaps after some directories were written."""
         await self._in_each_directory(lambda directory: directory.write_stamp(stamp))
 
     async def write_history(self, unbroken_since: int) -> None:
@@ -140,7 +138,8 @@ class LogManager:
 
         Raises OSError if no file descriptor is left: the previous process's record would remain.
         """
-        await self._in_each_directory(lambda directory: directory.write_history(unbroken_since))
+        n = len(self.directories)
+        await self._in_each_directory(lambda one: one.write_history(unbroken_since, n))
 
     async def _in_each_directory(self, write: Callable[[LogDirectory], None]) -> None:
         for directory in self._live_log_dirs():

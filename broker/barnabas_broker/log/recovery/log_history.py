@@ -18,10 +18,12 @@ process replaces it once it is registered."""
 
 
 class HistoryNote(NamedTuple):
-    """What the previous process wrote; see `LogHistory`."""
+    """What the previous process wrote; see `LogHistory`. `directories`: how many `log.dirs` it had,
+    0 if it did not say so."""
 
     boot_id: str
     unbroken_since: int
+    directories: int = 0
 
 
 class LogHistory(NamedTuple):

@@ -1,0 +1,48 @@
+"""A broker starts with fewer `log.dirs` than before: the logs of the others are not there."""
+
+import asyncio
+
+import pytest
+from barnabas import Admin
+from barnabas_common.events import EventKind
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
+
+from tests.support.whole_cluster import TP
+from tests.support.zookeeper_scene import SETTINGS, Scene
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_a_broker_without_one_of_its_directories_does_not_lead_by_an_empty_log(how: str) -> None:
+    async def story() -> None:
+        cluster = SimulatedCluster(config={**SETTINGS, "log.dirs": "/a,/b"})
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("first", 1, 3)
+            await admin.create_topic(TP.topic, 1, 3, configs={"min.insync.replicas": "2"})
+        scene = Scene(cluster)
+        await scene.produce()
+        await scene.whole()
+        last = scene.leader()
+        assert cluster.disks[last].is_directory(f"/b/{TP}")
+        others = [b for b in cluster.broker_ids if b != last]
+        for broker_id in others:
+            cluster.kill(broker_id)
+            await asyncio.sleep(10)
+        if how == "killed":
+            cluster.kill(last)
+        else:
+            await cluster.stop_broker(last)
+        both = cluster._config
+        cluster._config = {**both, "log.dirs": "/a"}
+        cluster.start_broker(last)
+        await asyncio.sleep(10)
+        (started,) = [e for e in scene.events(EventKind.BROKER_STARTED) if e.broker_id == last][-1:]
+        cluster._config = both
+        for broker_id in others:
+            cluster.start_broker(broker_id)
+        await asyncio.sleep(40)
+        await scene.check()
+        assert "log.dirs" in started.cause
+
+    run(story(), max_time=600)
