@@ -394,3 +394,28 @@ def test_a_callback_cannot_end_the_background_loop(
         producer.flush()
         assert producer.send_and_wait("flights", b"v", partition=0).offset >= 0
     assert "a callback tried to end the program" in caplog.text
+
+
+def test_a_flush_waits_for_no_record_that_another_thread_sends_after_it(
+    brokers: ScriptedBrokers,
+) -> None:
+    """The queue is never empty while others send: a flush did not return."""
+    done = threading.Event()
+    with producer_of(brokers) as producer:
+
+        def send() -> None:
+            while not done.is_set():
+                producer.send("flights", b"v")
+
+        senders = [threading.Thread(target=send) for _ in range(2)]
+        for sender in senders:
+            sender.start()
+        handle = producer.send("flights", b"last before the flush")
+        flush = threading.Thread(target=producer.flush)
+        flush.start()
+        flush.join(timeout=20)
+        returned, delivered = not flush.is_alive(), handle.done()
+        done.set()
+        for thread in (*senders, flush):
+            thread.join()
+    assert returned and delivered

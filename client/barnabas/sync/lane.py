@@ -33,7 +33,8 @@ class SendLane:
         self._passing = 0
         self._scheduled = False
         self._room = asyncio.Event()
-        self._empty = asyncio.Event()
+        self._passed = 0
+        self._awaited: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._refused: deque[SyncHandle] = deque(maxlen=_REFUSALS_KEPT)
         self._task: asyncio.Task[None] | None = None
 
@@ -49,21 +50,22 @@ class SendLane:
         return handle
 
     @property
-    def busy(self) -> bool:
-        """Whether a queued record was not given to the producer yet."""
-        return self._working or bool(self._queue)
-
-    @property
     def waiting(self) -> int:
         """How many records were queued and not given to the producer yet."""
         return len(self._queue) + self._passing
 
     async def drained(self) -> None:
-        """Wait until every queued record was given to the producer."""
+        """Wait until every record that is queued now was given to the producer.
+
+        Other threads may go on sending: the queue need never be empty.
+        """
+        waiting = self.waiting
+        if not waiting:
+            return
         self._start()
-        while self.busy:
-            self._empty.clear()
-            await self._empty.wait()
+        given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited.append((self._passed + waiting, given))
+        await given
 
     def take_refusals(self) -> list[BarnabasError]:
         """Errors of refused records whose handles were not asked; each is returned once."""
@@ -93,7 +95,6 @@ class SendLane:
         finally:
             self._working = False
             self._room.set()
-            self._empty.set()
 
     async def _pass_on(self) -> None:
         queue = self._queue
@@ -110,8 +111,18 @@ class SendLane:
                 logger.exception("a record could not be sent")
                 self._refuse(handle, ClientError(repr(error)))
             self._passing = 0
+            self._passed += 1
+            if self._awaited:
+                self._tell()
             if len(queue) == _MOST_QUEUED // 2:
                 self._room.set()
+
+    def _tell(self) -> None:
+        """End the waits for records up to the last one that was given to the producer."""
+        while self._awaited and self._awaited[0][0] <= self._passed:
+            _, given = self._awaited.popleft()
+            if not given.done():
+                given.set_result(None)
 
     def _refuse(self, handle: SyncHandle, error: BarnabasError) -> None:
         self._refused.append(handle)
