@@ -337,3 +337,28 @@ async def test_dropped_producer_with_undelivered_records_warns() -> None:
         with pytest.warns(ResourceWarning, match="1 records not delivered"):
             producer.__del__()
         await producer.close(timeout_ms=1)
+
+
+async def test_a_request_of_many_batches_is_no_larger_than_one_may_be() -> None:
+    """It was refused on its way, and so was each retry of the same batches, until their timeout."""
+    count, size = 20, 4_000_000
+    release = asyncio.Event()
+
+    async def hold(broker_id: int, request: Any) -> None:
+        await release.wait()
+
+    async with (
+        ScriptedBrokers(brokers=1) as brokers,
+        Producer(
+            brokers.bootstrap, runtime=brokers.runtime,
+            max_request_size=100_000_000, buffer_memory=200_000_000,
+        ) as producer,
+        asyncio.timeout(30),
+    ):  # fmt: skip
+        await producer.send_and_wait("flights", b"first")
+        brokers.faults.append(hold)
+        for _ in range(count):
+            await producer.send("flights", bytes(size))
+        release.set()
+        await producer.flush()
+        assert brokers.log().end == 1 + count

@@ -24,7 +24,12 @@ from grpc import aio
 from barnabas_common.errors import ClientError
 from barnabas_common.runtime.network import Address, Channel, ProbeResult, Service
 from barnabas_common.transport.probe import probe
-from barnabas_common.transport.stream import MAX_ANSWER_BYTES, FrameStream, StreamBroken
+from barnabas_common.transport.stream import (
+    MAX_ANSWER_BYTES,
+    MAX_MESSAGE_BYTES,
+    FrameStream,
+    StreamBroken,
+)
 from barnabas_common.transport.stream_channel import StreamChannel
 
 logger = logging.getLogger(__name__)
@@ -35,7 +40,6 @@ logging.getLogger("grpc._cython.cygrpc").addFilter(
     lambda record: not str(record.msg).startswith("Invalid encoding")
 )
 
-MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 _SETTLE_SECONDS = 0.5
 
 # The server sends this as soon as it accepts a stream, so that the client knows before it sends.
