@@ -97,13 +97,18 @@ class Consumer(InGroup):
     # What to read
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read exactly these partitions; those that stay assigned keep their position."""
+        """Read exactly these partitions; those that stay assigned keep their position.
+
+        Commits in the background what was read, if commits are automatic.
+        """
         self._check_usable()
         if self._topics or self._subscription is not None:
             raise ClientError(
                 "this consumer reads all partitions of its topics: to assign, make one without"
             )
         assigned = checked_partitions(partitions)
+        if self._membership is not None:
+            self._membership.before_assign()
         self._positions.assign(dict.fromkeys(assigned))
         self._drop_pending(None)
         if self._loop is not None:

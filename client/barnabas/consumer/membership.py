@@ -104,6 +104,7 @@ class Membership:
     async def unsubscribe(self, timeout: float) -> None:
         """Out of the group; the consumer reads nothing after it."""
         if self.subscription is None:
+            await self._finish_commits(timeout)
             return
         self.commits.leaving = True
         try:
@@ -115,6 +116,10 @@ class Membership:
             self.subscription = None
             self.member.subscribed = False
             self.member.topics = ()
+
+    def before_assign(self) -> None:
+        """The application assigns other partitions by itself: no rebalance commits the old ones."""
+        self._commit_what_moved()
 
     async def find_topics(
         self, subscription: tuple[str, ...] | re.Pattern[str], timeout: float
