@@ -1,12 +1,14 @@
 """Limits and mistakes of a caller are found immediately, and the error names them."""
 
 import asyncio
+import gc
 import os
 from typing import Any
 
 import pytest
 from barnabas import Producer
 from barnabas.producer import ProducerConfig
+from barnabas.producer.batch import ProducerBatch
 from barnabas.producer.buffer_pool import BufferPool
 from barnabas_common.errors import (
     BufferExhaustedError,
@@ -362,3 +364,23 @@ async def test_a_request_of_many_batches_is_no_larger_than_one_may_be() -> None:
         release.set()
         await producer.flush()
         assert brokers.log().end == 1 + count
+
+
+async def test_a_delivered_batch_takes_no_memory_until_its_linger_time_is_over() -> None:
+    """At 50 MB/s a linger time of a minute held 3 GB, whatever `buffer_memory` was."""
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(
+            brokers.bootstrap, runtime=brokers.runtime, linger_ms=60_000, batch_size=1_000
+        ) as producer,
+    ):
+        before = _batches_in_memory()
+        for _ in range(50):
+            await producer.send("flights", b"x" * 900, partition=0)
+        await producer.flush()
+        assert _batches_in_memory() == before
+
+
+def _batches_in_memory() -> int:
+    gc.collect()
+    return sum(isinstance(found, ProducerBatch) for found in gc.get_objects())
