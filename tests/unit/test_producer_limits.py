@@ -384,3 +384,17 @@ async def test_a_delivered_batch_takes_no_memory_until_its_linger_time_is_over()
 def _batches_in_memory() -> int:
     gc.collect()
     return sum(isinstance(found, ProducerBatch) for found in gc.get_objects())
+
+
+async def test_a_prebuilt_batch_that_never_fits_into_the_buffer_is_refused_at_once() -> None:
+    """It waited for `max_block_ms`, and all others behind it."""
+    builder = BatchBuilder()
+    builder.append(0, None, bytes(200_000), [])
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(
+            brokers.bootstrap, runtime=brokers.runtime, buffer_memory=100_000, max_block_ms=500
+        ) as producer,
+    ):
+        with pytest.raises(MessageTooLargeError, match=r"buffer_memory \(100000\)"):
+            await producer.send_batch("flights", 0, builder.build())
