@@ -239,7 +239,12 @@ class OffsetFetcher:
         self._cluster.request_refresh()
         self._fetcher.pause(state)
         pause = state.not_before - self._cluster.clock.monotonic()
-        asyncio.get_running_loop().call_later(pause, self.wake)
+        asyncio.get_running_loop().call_later(pause, self._ask_again, state, state.version)
+
+    def _ask_again(self, state: TopicPartitionState, version: int) -> None:
+        if state.version == version:
+            state.not_before = 0.0
+        self.wake()
 
     def _report_deleted(self) -> None:
         """Report topics that have been unknown for long to the application, each once in a while:
