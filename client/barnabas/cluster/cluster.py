@@ -96,8 +96,10 @@ class Cluster:
 
     async def close(self) -> None:
         """Stop refreshing the metadata, and close all connections."""
-        await self._tasks.close()
-        await self._connections.close()
+        try:
+            await self._tasks.close()
+        finally:
+            await self._connections.close()
 
     def on_update(self, listener: Callable[[], None]) -> None:
         """Call `listener()` after every change of `metadata`."""

@@ -7,6 +7,7 @@ itself, so channels are kept until the client is closed.
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 from barnabas_common.errors import BarnabasError, ClientError, NoBrokerReachableError
 from barnabas_common.runtime import Address, Channel, Message, Network, Service, TaskScope
@@ -30,11 +31,12 @@ class Connections:
         return channel
 
     async def close(self) -> None:
-        """Close all channels."""
+        """Close all channels, also if the caller is cancelled meanwhile."""
         channels = list(self._channels.values())
         self._channels.clear()
-        for channel in channels:
-            await channel.close()
+        async with AsyncExitStack() as closing:
+            for channel in reversed(channels):
+                closing.push_async_callback(channel.close)
 
     async def first_answer(
         self, addresses: Sequence[Address], request: Message, timeout: float

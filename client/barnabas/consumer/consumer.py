@@ -6,6 +6,7 @@ async with Consumer("flights", auto_offset_reset="earliest") as consumer:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -85,14 +86,15 @@ class Consumer(InGroup):
         if not self._end():
             return
         self._closing = True  # a listener may commit
-        try:
-            await self._close_membership(commit)
-        finally:
-            self._closing = False
-            await self._offset_fetcher.close()
-            await self._fetcher.close()
-            await self._cluster.close()
-            self._buffer.close(ClosedError("the consumer is closed"))
+        async with AsyncExitStack() as closing:  # each part, also if the caller is cancelled
+            closing.callback(self._buffer.close, ClosedError("the consumer is closed"))
+            closing.push_async_callback(self._cluster.close)
+            closing.push_async_callback(self._fetcher.close)
+            closing.push_async_callback(self._offset_fetcher.close)
+            try:
+                await self._close_membership(commit)
+            finally:
+                self._closing = False
 
     # What to read
 

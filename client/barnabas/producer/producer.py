@@ -210,8 +210,10 @@ class Producer(InTransactions):
             pass
         finally:
             self._sender.completion.abandon_rest(self._config.client_id or "producer")
-            await self._sender.close()
-            await self._cluster.close()
+            try:
+                await self._sender.close()
+            finally:
+                await self._cluster.close()
 
     def metrics(self) -> ProducerMetrics:
         """A copy of the counters, as of now."""

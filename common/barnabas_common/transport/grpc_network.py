@@ -131,11 +131,13 @@ class _GrpcChannel(StreamChannel):
         self._grpc: aio.Channel | None = None
 
     async def close(self) -> None:
-        await super().close()
-        channel, self._grpc = self._grpc, None
-        if channel is not None:
-            await _close(channel)
-            _open_channels.discard(self)
+        try:
+            await super().close()
+        finally:
+            channel, self._grpc = self._grpc, None
+            if channel is not None:
+                _open_channels.discard(self)
+                await _close(channel)
 
     async def _grpc_stream(self) -> FrameStream:
         if self._grpc is None:
