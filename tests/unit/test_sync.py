@@ -419,3 +419,20 @@ def test_a_flush_waits_for_no_record_that_another_thread_sends_after_it(
         for thread in (*senders, flush):
             thread.join()
     assert returned and delivered
+
+
+@pytest.mark.usefixtures("short_grace")
+def test_records_to_a_topic_that_does_not_exist_are_refused_together(
+    brokers: ScriptedBrokers,
+) -> None:
+    """Each was looked up for two seconds: a flush of some thousands took hours."""
+    with producer_of(brokers) as producer:
+        handles = [producer.send("flihgts", b"v") for _ in range(1_000)]
+        producer.send("flights", b"v").result(20)
+        for handle in handles:
+            with pytest.raises(UnknownTopicOrPartitionError, match="flihgts"):
+                handle.result(5)
+        asked = brokers.metadata_requests
+        with pytest.raises(UnknownTopicOrPartitionError):
+            producer.send("flihgts", b"v").result(20)
+        assert brokers.metadata_requests > asked, "it may have been created meanwhile"

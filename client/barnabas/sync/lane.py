@@ -9,7 +9,7 @@ import logging
 from collections import deque
 from typing import Any
 
-from barnabas_common.errors import BarnabasError, ClientError
+from barnabas_common.errors import BarnabasError, ClientError, UnknownTopicOrPartitionError
 
 from barnabas.producer import Producer
 from barnabas.sync.handle import SyncHandle
@@ -35,6 +35,8 @@ class SendLane:
         self._room = asyncio.Event()
         self._passed = 0
         self._awaited: deque[tuple[int, asyncio.Future[None]]] = deque()
+        # Where there is no topic or partition, up to which record that counts, and the error.
+        self._missing: dict[tuple[object, object], tuple[int, BarnabasError]] = {}
         self._refused: deque[SyncHandle] = deque(maxlen=_REFUSALS_KEPT)
         self._task: asyncio.Task[None] | None = None
 
@@ -89,6 +91,7 @@ class SendLane:
                 # Cleared before the last check: a record queued after it wakes the loop again.
                 self._scheduled = False
                 if not self._queue:
+                    self._missing.clear()
                     return
                 self._scheduled = True
                 await self._pass_on()
@@ -104,7 +107,12 @@ class SendLane:
             handle = queue.popleft()
             assert handle.arguments is not None
             try:
+                if self._missing:
+                    self._check_not_missing(*handle.arguments[:4])
                 handle.accepted(await send(*handle.arguments))
+            except UnknownTopicOrPartitionError as error:
+                self._note_missing(error, *handle.arguments[:4])
+                self._refuse(handle, error)
             except BarnabasError as error:
                 self._refuse(handle, error)
             except Exception as error:
@@ -116,6 +124,22 @@ class SendLane:
                 self._tell()
             if len(queue) == _MOST_QUEUED // 2:
                 self._room.set()
+
+    def _note_missing(
+        self, error: BarnabasError, topic: str, _value: object, _key: object, partition: object
+    ) -> None:
+        """The brokers were asked about it for seconds while the records that are queued now waited:
+        each of these would wait as long."""
+        self._missing.setdefault((topic, partition), (self._passed + len(self._queue), error))
+
+    def _check_not_missing(
+        self, topic: object, _value: object, _key: object, partition: object
+    ) -> None:
+        if isinstance(topic, str) and isinstance(partition, int | None):
+            last, error = self._missing.get((topic, partition), (-1, None))
+            if error is not None and self._passed <= last:
+                raise error
+            self._missing.pop((topic, partition), None)
 
     def _tell(self) -> None:
         """End the waits for records up to the last one that was given to the producer."""
