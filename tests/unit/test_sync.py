@@ -436,3 +436,15 @@ def test_records_to_a_topic_that_does_not_exist_are_refused_together(
         with pytest.raises(UnknownTopicOrPartitionError):
             producer.send("flihgts", b"v").result(20)
         assert brokers.metadata_requests > asked, "it may have been created meanwhile"
+
+
+def test_a_stream_of_events_ends_when_another_thread_closes_its_client(
+    brokers: ScriptedBrokers,
+) -> None:
+    admin = Admin(brokers.bootstrap, runtime=brokers.runtime)
+    closing = threading.Timer(0.5, admin.close)
+    closing.start()
+    with admin.events() as stream:
+        for found in stream:
+            assert "does not answer" in str(found), "these brokers have no events"
+    closing.join()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from barnabas_common.errors import (
     BarnabasError,
+    ClosedError,
     LeaderNotAvailableError,
     NotApplied,
     TransportError,
@@ -100,6 +101,10 @@ class Cluster:
             await self._tasks.close()
         finally:
             await self._connections.close()
+
+    def check_open(self) -> None:
+        """Raise `ClosedError` after `close`: who goes on trying must not go on then."""
+        self._connections.check_open()
 
     def on_update(self, listener: Callable[[], None]) -> None:
         """Call `listener()` after every change of `metadata`."""
@@ -224,6 +229,8 @@ class Cluster:
         try:
             await self.refresh(MetadataRequest([name], allow_auto_topic_creation=allow))
             self.last_failure = None
+        except ClosedError:
+            raise
         except BarnabasError as error:
             self.last_failure = error
 
