@@ -227,3 +227,18 @@ def test_strange_questions_get_plain_answers() -> None:
     assert now.events == [] and now.until >= 1_500
     assert nowhere.events and all(not event.topic for event in nowhere.events)
     assert patient.events == []
+
+
+def test_a_stream_ends_when_its_client_is_closed() -> None:
+    """It went on, over connections that nobody closed."""
+
+    async def story(cluster: SimulatedCluster, admin: Admin) -> None:
+        async with await admin.events() as stream:
+            asyncio.get_running_loop().call_later(2, lambda: asyncio.ensure_future(admin.close()))
+            async with asyncio.timeout(30):
+                async for _ in stream:
+                    pass
+            async for _ in stream:
+                raise AssertionError("it has ended")
+
+    in_cluster(story)

@@ -84,6 +84,25 @@ def test_auto_commit_of_assigned_partitions_keeps_them_from_expiring() -> None:
     story(scenario)
 
 
+@pytest.mark.parametrize("how", ["assign", "unsubscribe"])
+def test_what_was_read_of_partitions_that_are_no_longer_assigned_is_committed(how: str) -> None:
+    """No poll follows that would commit it: whoever reads them next read up to 5 s of it again."""
+
+    async def scenario(brokers: GroupBrokers) -> None:
+        write(brokers, 3)
+        async with loner(brokers) as consumer:
+            consumer.assign(PARTITIONS[:1])
+            assert len(await consumer.poll()) == 3
+            if how == "assign":
+                consumer.assign(PARTITIONS[1:2])
+            else:
+                await consumer.unsubscribe()
+            await asyncio.sleep(1)
+            assert brokers.groups["g"].offsets[PARTITIONS[0]][0] == 3
+
+    story(scenario)
+
+
 def test_unsubscribe_gives_up_assigned_partitions_too() -> None:
     async def scenario(brokers: GroupBrokers) -> None:
         write(brokers, 3)

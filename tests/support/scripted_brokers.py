@@ -299,6 +299,8 @@ class ScriptedBrokers:
             answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         elif part.current_leader_epoch < log.epoch:
             answer.error_code = ErrorCode.FENCED_LEADER_EPOCH
+        elif part.current_leader_epoch > log.epoch:
+            answer.error_code = ErrorCode.UNKNOWN_LEADER_EPOCH
         elif not log.start <= part.fetch_offset <= log.end:
             answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
         else:
@@ -361,8 +363,10 @@ class ScriptedBrokers:
         answers = []
         for part in request.partitions:
             log = self.logs[TopicPartition(part.topic, part.partition)]
-            end = log.epoch_ends.get(part.leader_epoch, log.end)
-            answers.append(EpochEndOffset(part.topic, part.partition, 0, part.leader_epoch, end))
+            epoch, end = part.leader_epoch, log.epoch_ends.get(part.leader_epoch, log.end)
+            if epoch > log.epoch:
+                epoch, end = -1, -1
+            answers.append(EpochEndOffset(part.topic, part.partition, 0, epoch, end))
         return OffsetForLeaderEpochResponse(answers)
 
 

@@ -67,6 +67,17 @@ def test_a_lower_leader_epoch_is_believed_once_all_answers_have_had_one_for_some
     assert known.merged(answer(2, 4), believed=believed).leader(TP) == Leader(2, 4)
 
 
+def test_what_was_lower_than_an_earlier_epoch_counts_for_no_later_one() -> None:
+    """A broker that lags behind for a moment, twice in an hour: between, a refusal has named a
+    newer leader. The client went back to the one before."""
+    known, lower = ClusterMetadata().merged(answer(1, 5)), LowerEpochs()
+    assert not lower.believed(known, answer(2, 4), 100.0)
+    known = known.with_leader(TP, Leader(3, 7))
+    assert not lower.believed(known, answer(1, 6), 100.0 + 100 * GRACE)
+    assert not lower.believed(known, answer(1, 6), 100.0 + 101 * GRACE - 1)
+    assert lower.believed(known, answer(1, 6), 100.0 + 101 * GRACE) == {TP}
+
+
 @given(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 20)), min_size=1))
 def test_highest_epoch_wins_in_any_order_of_answers(answers: list[tuple[int, int]]) -> None:
     metadata = ClusterMetadata()

@@ -1,12 +1,14 @@
 """Limits and mistakes of a caller are found immediately, and the error names them."""
 
 import asyncio
+import gc
 import os
 from typing import Any
 
 import pytest
 from barnabas import Producer
 from barnabas.producer import ProducerConfig
+from barnabas.producer.batch import ProducerBatch
 from barnabas.producer.buffer_pool import BufferPool
 from barnabas_common.errors import (
     BufferExhaustedError,
@@ -337,3 +339,62 @@ async def test_dropped_producer_with_undelivered_records_warns() -> None:
         with pytest.warns(ResourceWarning, match="1 records not delivered"):
             producer.__del__()
         await producer.close(timeout_ms=1)
+
+
+async def test_a_request_of_many_batches_is_no_larger_than_one_may_be() -> None:
+    """It was refused on its way, and so was each retry of the same batches, until their timeout."""
+    count, size = 20, 4_000_000
+    release = asyncio.Event()
+
+    async def hold(broker_id: int, request: Any) -> None:
+        await release.wait()
+
+    async with (
+        ScriptedBrokers(brokers=1) as brokers,
+        Producer(
+            brokers.bootstrap, runtime=brokers.runtime,
+            max_request_size=100_000_000, buffer_memory=200_000_000,
+        ) as producer,
+        asyncio.timeout(30),
+    ):  # fmt: skip
+        await producer.send_and_wait("flights", b"first")
+        brokers.faults.append(hold)
+        for _ in range(count):
+            await producer.send("flights", bytes(size))
+        release.set()
+        await producer.flush()
+        assert brokers.log().end == 1 + count
+
+
+async def test_a_delivered_batch_takes_no_memory_until_its_linger_time_is_over() -> None:
+    """At 50 MB/s a linger time of a minute held 3 GB, whatever `buffer_memory` was."""
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(
+            brokers.bootstrap, runtime=brokers.runtime, linger_ms=60_000, batch_size=1_000
+        ) as producer,
+    ):
+        before = _batches_in_memory()
+        for _ in range(50):
+            await producer.send("flights", b"x" * 900, partition=0)
+        await producer.flush()
+        assert _batches_in_memory() == before
+
+
+def _batches_in_memory() -> int:
+    gc.collect()
+    return sum(isinstance(found, ProducerBatch) for found in gc.get_objects())
+
+
+async def test_a_prebuilt_batch_that_never_fits_into_the_buffer_is_refused_at_once() -> None:
+    """It waited for `max_block_ms`, and all others behind it."""
+    builder = BatchBuilder()
+    builder.append(0, None, bytes(200_000), [])
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(
+            brokers.bootstrap, runtime=brokers.runtime, buffer_memory=100_000, max_block_ms=500
+        ) as producer,
+    ):
+        with pytest.raises(MessageTooLargeError, match=r"buffer_memory \(100000\)"):
+            await producer.send_batch("flights", 0, builder.build())

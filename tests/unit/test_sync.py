@@ -394,3 +394,57 @@ def test_a_callback_cannot_end_the_background_loop(
         producer.flush()
         assert producer.send_and_wait("flights", b"v", partition=0).offset >= 0
     assert "a callback tried to end the program" in caplog.text
+
+
+def test_a_flush_waits_for_no_record_that_another_thread_sends_after_it(
+    brokers: ScriptedBrokers,
+) -> None:
+    """The queue is never empty while others send: a flush did not return."""
+    done = threading.Event()
+    with producer_of(brokers) as producer:
+
+        def send() -> None:
+            while not done.is_set():
+                producer.send("flights", b"v")
+
+        senders = [threading.Thread(target=send) for _ in range(2)]
+        for sender in senders:
+            sender.start()
+        handle = producer.send("flights", b"last before the flush")
+        flush = threading.Thread(target=producer.flush)
+        flush.start()
+        flush.join(timeout=20)
+        returned, delivered = not flush.is_alive(), handle.done()
+        done.set()
+        for thread in (*senders, flush):
+            thread.join()
+    assert returned and delivered
+
+
+@pytest.mark.usefixtures("short_grace")
+def test_records_to_a_topic_that_does_not_exist_are_refused_together(
+    brokers: ScriptedBrokers,
+) -> None:
+    """Each was looked up for two seconds: a flush of some thousands took hours."""
+    with producer_of(brokers) as producer:
+        handles = [producer.send("flihgts", b"v") for _ in range(1_000)]
+        producer.send("flights", b"v").result(20)
+        for handle in handles:
+            with pytest.raises(UnknownTopicOrPartitionError, match="flihgts"):
+                handle.result(5)
+        asked = brokers.metadata_requests
+        with pytest.raises(UnknownTopicOrPartitionError):
+            producer.send("flihgts", b"v").result(20)
+        assert brokers.metadata_requests > asked, "it may have been created meanwhile"
+
+
+def test_a_stream_of_events_ends_when_another_thread_closes_its_client(
+    brokers: ScriptedBrokers,
+) -> None:
+    admin = Admin(brokers.bootstrap, runtime=brokers.runtime)
+    closing = threading.Timer(0.5, admin.close)
+    closing.start()
+    with admin.events() as stream:
+        for found in stream:
+            assert "does not answer" in str(found), "these brokers have no events"
+    closing.join()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from barnabas_common.errors import BarnabasError
+from barnabas_common.errors import BarnabasError, ClosedError
 from barnabas_common.events import Event
 from barnabas_common.events.wire import events_of
 from barnabas_common.messages.events import DescribeEventsRequest, DescribeEventsResponse
@@ -92,7 +92,8 @@ class EventStream:
     Brokers may stop and restart meanwhile. The first events of a restarted broker may come late,
     because it answers only once it serves. Without `from_beginning`, a broker that does not answer
     at first is read from its first answer on, or from its start if that is later. A reader that is
-    too slow gets an `Interruption` in place of the events that a broker has dropped.
+    too slow gets an `Interruption` in place of the events that a broker has dropped. Ends when the
+    admin client is closed.
     """
 
     def __init__(self, cluster: Cluster, topics: Sequence[str], from_beginning: bool) -> None:
@@ -101,7 +102,7 @@ class EventStream:
         self._from_beginning = from_beginning
         self._began_ms = cluster.clock.wall_ms()
         self._tasks = TaskScope("events")
-        self._news: asyncio.Queue[Event | Interruption] = asyncio.Queue(maxsize=10_000)
+        self._news: asyncio.Queue[Event | Interruption | None] = asyncio.Queue(maxsize=10_000)
         self._followed: dict[int, None] = {}
         self._held: list[tuple[tuple[int, int, int], float, Event | Interruption]] = []
         self._count = 0
@@ -147,9 +148,13 @@ class EventStream:
             patience = self._held[0][1] - now if self._held else None
             try:
                 async with asyncio.timeout(patience):
-                    self._hold(await self._news.get(), HOLD_BACK)
+                    news = await self._news.get()
             except TimeoutError:
                 continue
+            if news is None:  # every later call ends too
+                self._news.put_nowait(None)
+                raise StopAsyncIteration
+            self._hold(news, HOLD_BACK)
 
     def _hold(self, news: Event | Interruption, seconds: float = 0.0) -> None:
         self._count += 1
@@ -182,6 +187,9 @@ class EventStream:
                     await self._skip_history(broker_id, place)
                     asked = True
                 response = await _ask(self._cluster, broker_id, place)
+            except ClosedError:
+                await self._news.put(None)
+                return
             except BarnabasError as error:
                 if answers:
                     await self._interrupt(broker_id, f"does not answer: {error}")

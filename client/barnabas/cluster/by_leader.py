@@ -44,7 +44,8 @@ async def ask_leaders(
     """Every partition's answer, in the order of `partitions`; `on_answer` gets each as it arrives.
 
     Retries retriable failures, and partitions that a leader leaves out of its answer. Raises the
-    first other refusal, or `RequestTimedOutError` with the last failure after `timeout` seconds.
+    first other refusal, or `RequestTimedOutError` with the last failure after `timeout` seconds;
+    `ClosedError` if the client is closed meanwhile.
     """
     wanted = list(dict.fromkeys(partitions))
     deadline = cluster.clock.monotonic() + timeout
@@ -54,6 +55,7 @@ async def ask_leaders(
         missing = [tp for tp in wanted if tp not in found]
         if not missing:
             return {tp: found[tp] for tp in wanted}
+        cluster.check_open()
         await _check_partitions(cluster, missing, deadline - cluster.clock.monotonic())
         failure = await _ask_once(cluster, missing, build, found)
         for tp in missing:

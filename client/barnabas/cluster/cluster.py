@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from barnabas_common.errors import (
     BarnabasError,
+    ClosedError,
     LeaderNotAvailableError,
     NotApplied,
     TransportError,
@@ -96,8 +97,14 @@ class Cluster:
 
     async def close(self) -> None:
         """Stop refreshing the metadata, and close all connections."""
-        await self._tasks.close()
-        await self._connections.close()
+        try:
+            await self._tasks.close()
+        finally:
+            await self._connections.close()
+
+    def check_open(self) -> None:
+        """Raise `ClosedError` after `close`: who goes on trying must not go on then."""
+        self._connections.check_open()
 
     def on_update(self, listener: Callable[[], None]) -> None:
         """Call `listener()` after every change of `metadata`."""
@@ -222,6 +229,8 @@ class Cluster:
         try:
             await self.refresh(MetadataRequest([name], allow_auto_topic_creation=allow))
             self.last_failure = None
+        except ClosedError:
+            raise
         except BarnabasError as error:
             self.last_failure = error
 

@@ -7,8 +7,9 @@ itself, so channels are kept until the client is closed.
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
-from barnabas_common.errors import BarnabasError, ClientError, NoBrokerReachableError
+from barnabas_common.errors import BarnabasError, ClientError, ClosedError, NoBrokerReachableError
 from barnabas_common.runtime import Address, Channel, Message, Network, Service, TaskScope
 
 logger = logging.getLogger(__name__)
@@ -20,21 +21,32 @@ class Connections:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._channels: dict[tuple[Address, Service], Channel] = {}
+        self._closed = False
 
     def channel(self, address: Address, service: Service) -> Channel:
-        """The channel to a service at an address; the first call creates it."""
+        """The channel to a service at an address; the first call creates it.
+
+        Raises `ClosedError` after `close`: nobody would close a channel any more.
+        """
+        self.check_open()
         key = (address, service)
         channel = self._channels.get(key)
         if channel is None:
             channel = self._channels[key] = self._network.connect(address, service)
         return channel
 
+    def check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the client was closed meanwhile")
+
     async def close(self) -> None:
-        """Close all channels."""
+        """Close all channels, also if the caller is cancelled meanwhile."""
+        self._closed = True
         channels = list(self._channels.values())
         self._channels.clear()
-        for channel in channels:
-            await channel.close()
+        async with AsyncExitStack() as closing:
+            for channel in reversed(channels):
+                closing.push_async_callback(channel.close)
 
     async def first_answer(
         self, addresses: Sequence[Address], request: Message, timeout: float

@@ -18,10 +18,11 @@ GRACE = 30.0
 
 
 class LowerEpochs:
-    """Since when all answers about a partition have had a lower leader epoch than the known one."""
+    """Since when all answers about a partition have had a lower leader epoch than the known one,
+    and which that is: brokers name newer leaders in refusals too."""
 
     def __init__(self) -> None:
-        self._since: dict[TopicPartition, float] = {}
+        self._since: dict[TopicPartition, tuple[int, float]] = {}
 
     def believed(
         self, known: ClusterMetadata, response: MetadataResponse, now: float
@@ -31,19 +32,21 @@ class LowerEpochs:
         `now` is in seconds of a monotonic clock.
         """
         believed = set()
-        for partition, is_lower in _compared(known, response):
-            if not is_lower:
-                self._since.pop(partition, None)
-            elif now - self._since.setdefault(partition, now) >= GRACE:
-                del self._since[partition]
+        for partition, lower_than in _compared(known, response):
+            epoch, since = self._since.pop(partition, (None, now))
+            if lower_than is None:
+                continue
+            if epoch == lower_than and now - since >= GRACE:
                 believed.add(partition)
+            else:
+                self._since[partition] = (lower_than, since if epoch == lower_than else now)
         return frozenset(believed)
 
 
 def _compared(
     known: ClusterMetadata, response: MetadataResponse
-) -> Iterator[tuple[TopicPartition, bool]]:
-    """Each partition of an answer, and whether its leader epoch is lower than the known one."""
+) -> Iterator[tuple[TopicPartition, int | None]]:
+    """Each partition of an answer, and the known leader epoch if that of the answer is lower."""
     for answer in response.topics:
         info = known.topics.get(answer.topic)
         for new in answer.partitions:
@@ -51,4 +54,4 @@ def _compared(
             old = known.partition(partition)
             same_topic = info is not None and info.topic_id == answer.topic_id
             is_lower = same_topic and old is not None and new.leader_epoch < old.leader_epoch
-            yield partition, is_lower
+            yield partition, old.leader_epoch if old is not None and is_lower else None

@@ -12,6 +12,7 @@ from barnabas.consumer.record import ConsumerRecord
 from barnabas.consumer.subscription_state import TopicPartitionState
 
 _END = 2**63 - 1
+_LAST_EPOCH = 2**31 - 1
 
 
 def advice(broker_id: int) -> str:
@@ -46,6 +47,8 @@ class CompletedFetch:
     """Batches of one partition. Taking records moves the partition's `position`, also past control
     batches and aborted transactions. `aborted` has the producer ids and first offsets of those.
 
+    `leader_epoch` is that of the leader which answered.
+
     Stale once the partition was sought or unassigned after the fetch.
     """
 
@@ -56,8 +59,10 @@ class CompletedFetch:
         check_crcs: bool,
         broker_id: int,
         aborted: Iterable[tuple[int, int]] = (),
+        leader_epoch: int = _LAST_EPOCH,
     ) -> None:
         self.state = state
+        self._leader_epoch = leader_epoch
         self._broker_id = broker_id
         self.size = len(records)
         self.exhausted = False
@@ -111,7 +116,7 @@ class CompletedFetch:
             return columns
         for _, header in self._batches:
             self._next_offset = header.next_offset
-            self.state.position_epoch = header.partition_leader_epoch
+            self.state.position_epoch = self._epoch_of(header)
         self.state.position = max(self._next_offset, self.state.position)
         self.exhausted = True
         return columns
@@ -136,7 +141,7 @@ class CompletedFetch:
         epoch = self.state.position_epoch
         for position, header in batches(self._buffer):
             left_out = aborted.leaves_out(header, self._buffer, position)
-            epoch_before, epoch = epoch, header.partition_leader_epoch
+            epoch_before, epoch = epoch, self._epoch_of(header)
             if header.last_offset < self.state.position or left_out:
                 continue
             where = self.state.topic_partition
@@ -156,7 +161,7 @@ class CompletedFetch:
                 self._next_offset = header.next_offset
                 if left_out:
                     self.state.position = header.next_offset
-                    self.state.position_epoch = header.partition_leader_epoch
+                    self.state.position_epoch = self._epoch_of(header)
                     continue
                 self._decode(position, header)
                 return True
@@ -169,11 +174,21 @@ class CompletedFetch:
         records = read_batch_as(ConsumerRecord, where, self._buffer, position, self._check_crcs)
         if header.base_offset < self.state.position:
             records = [record for record in records if record.offset >= self.state.position]
+        epoch = self._epoch_of(header)
+        if epoch != header.partition_leader_epoch:
+            records = [record._replace(leader_epoch=epoch) for record in records]
         self._decoded = records
         self._taken = 0
-        self.state.position_epoch = header.partition_leader_epoch
+        self.state.position_epoch = epoch
         if not records:
             self.state.position = header.next_offset
+
+    def _epoch_of(self, header: BatchHeader) -> int:
+        """The leader epoch of a batch; if it cannot be, since no checksum covers it, the leader's.
+
+        It is committed with the position, and no leader knows an epoch later than its own.
+        """
+        return min(header.partition_leader_epoch, self._leader_epoch)
 
     def _corrupt(self, error: CorruptBatch) -> CorruptMessageError:
         return CorruptMessageError(

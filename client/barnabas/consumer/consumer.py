@@ -6,6 +6,7 @@ async with Consumer("flights", auto_offset_reset="earliest") as consumer:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -85,25 +86,31 @@ class Consumer(InGroup):
         if not self._end():
             return
         self._closing = True  # a listener may commit
-        try:
-            await self._close_membership(commit)
-        finally:
-            self._closing = False
-            await self._offset_fetcher.close()
-            await self._fetcher.close()
-            await self._cluster.close()
-            self._buffer.close(ClosedError("the consumer is closed"))
+        async with AsyncExitStack() as closing:  # each part, also if the caller is cancelled
+            closing.callback(self._buffer.close, ClosedError("the consumer is closed"))
+            closing.push_async_callback(self._cluster.close)
+            closing.push_async_callback(self._fetcher.close)
+            closing.push_async_callback(self._offset_fetcher.close)
+            try:
+                await self._close_membership(commit)
+            finally:
+                self._closing = False
 
     # What to read
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read exactly these partitions; those that stay assigned keep their position."""
+        """Read exactly these partitions; those that stay assigned keep their position.
+
+        Commits in the background what was read, if commits are automatic.
+        """
         self._check_usable()
         if self._topics or self._subscription is not None:
             raise ClientError(
                 "this consumer reads all partitions of its topics: to assign, make one without"
             )
         assigned = checked_partitions(partitions)
+        if self._membership is not None:
+            self._membership.before_assign()
         self._positions.assign(dict.fromkeys(assigned))
         self._drop_pending(None)
         if self._loop is not None:

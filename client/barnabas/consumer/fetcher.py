@@ -31,7 +31,6 @@ from barnabas.consumer.subscription_state import (
     SubscriptionState,
     TopicPartitionState,
     fetch_step,
-    is_of_deposed_leader,
 )
 
 logger = logging.getLogger(__name__)
@@ -99,11 +98,7 @@ class Fetcher:
         if state.version != asked.version or state.fetch_offset != asked.offset:
             return  # an old leader may answer after the new one
         step = fetch_step(answer, self.positions.policy)
-        if is_of_deposed_leader(state, answer, asked.leader_epoch):
-            self.cluster.request_refresh()
-            state.deposed += 1
-            self.pause(state)
-        elif step is FetchStep.ACCEPT:
+        if step is FetchStep.ACCEPT:
             self._accept(asked, answer)
         elif step is FetchStep.RESET:
             self._reset(asked)
@@ -133,8 +128,11 @@ class Fetcher:
             self._corrupt(asked, fault)
             return
         aborted = [(one.producer_id, one.first_offset) for one in answer.aborted_transactions]
-        chunk = CompletedFetch(state, records, self.config.check_crcs, asked.broker_id, aborted)
-        state.fetched(last.next_offset, last.partition_leader_epoch, chunk.size)
+        epoch = asked.leader_epoch
+        chunk = CompletedFetch(
+            state, records, self.config.check_crcs, asked.broker_id, aborted, epoch
+        )
+        state.fetched(last.next_offset, min(last.partition_leader_epoch, epoch), chunk.size)
         self.buffer.add(chunk)
 
     def _corrupt(self, asked: _Asked, reason: str) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
 
 from barnabas_common.errors import (
     BarnabasError,
@@ -89,21 +90,18 @@ class Membership:
         self._closed = self.commits.leaving = True
         clock = self._cluster.clock
         deadline = clock.monotonic() + timeout
-        try:
+        async with AsyncExitStack() as closing:  # each part, also if the caller is cancelled
+            for part in (self.commits, self.member, self.heartbeats, self.wait, self._tasks):
+                closing.push_async_callback(part.close)
             await self._end_step(timeout)
             await self._finish_commits(deadline - clock.monotonic(), commit)
             left = max(deadline - clock.monotonic(), _LEAVING_SECONDS)
             await self._end("the consumer was closed", left)
-        finally:
-            await self._tasks.close()
-            await self.wait.close()
-            await self.heartbeats.close()
-            await self.member.close()
-            await self.commits.close()
 
     async def unsubscribe(self, timeout: float) -> None:
         """Out of the group; the consumer reads nothing after it."""
         if self.subscription is None:
+            await self._finish_commits(timeout)
             return
         self.commits.leaving = True
         try:
@@ -115,6 +113,10 @@ class Membership:
             self.subscription = None
             self.member.subscribed = False
             self.member.topics = ()
+
+    def before_assign(self) -> None:
+        """The application assigns other partitions by itself: no rebalance commits the old ones."""
+        self._commit_what_moved()
 
     async def find_topics(
         self, subscription: tuple[str, ...] | re.Pattern[str], timeout: float

@@ -35,6 +35,7 @@ from barnabas.consumer.subscription_state import (
     SubscriptionState,
     TopicPartitionState,
     apply_epoch_end,
+    is_of_deposed_leader,
 )
 from barnabas.group.offsets import OffsetAndMetadata
 
@@ -193,11 +194,14 @@ class OffsetFetcher:
         await list_offsets(self._cluster, wanted, self._isolation, _ROUND_SECONDS, found)
 
     def _unchecked(self) -> _States:
-        """Partitions whose leader has a newer epoch than the last batch fetched."""
+        """Partitions whose leader has another epoch than the last batch fetched."""
         found = []
+        now = self._cluster.clock.monotonic()
         for tp, state in self._positions.states.items():
             leader = self._cluster.metadata.leader(tp)
-            if leader is not None and not state.blocked and state.needs_check(leader.epoch):
+            if leader is None or state.blocked or (state.deposed and now < state.not_before):
+                continue
+            if state.needs_check(leader.epoch):
                 found.append(state)
         return found
 
@@ -215,9 +219,12 @@ class OffsetFetcher:
             if state.version != version:
                 return
             question = asked[tp]
+            epoch = question.current_leader_epoch
+            if is_of_deposed_leader(state, answer, epoch):
+                self._ask_later(state)
+                return
             # Meanwhile an older leader may have answered a fetch, with batches of a later epoch.
             if state.fetched_epoch == question.leader_epoch:
-                epoch = question.current_leader_epoch
                 error = apply_epoch_end(state, answer, epoch, self._positions.policy)
                 if error is not None:
                     self._buffer.add_failure(state, error)
@@ -225,6 +232,19 @@ class OffsetFetcher:
             self._fetcher.wake()
 
         await ask_leaders(self._cluster, states, build, _ROUND_SECONDS, found)
+
+    def _ask_later(self, state: TopicPartitionState) -> None:
+        """The leader was replaced: there may be news of another one after a pause."""
+        state.deposed += 1
+        self._cluster.request_refresh()
+        self._fetcher.pause(state)
+        pause = state.not_before - self._cluster.clock.monotonic()
+        asyncio.get_running_loop().call_later(pause, self._ask_again, state, state.version)
+
+    def _ask_again(self, state: TopicPartitionState, version: int) -> None:
+        if state.version == version:
+            state.not_before = 0.0
+        self.wake()
 
     def _report_deleted(self) -> None:
         """Report topics that have been unknown for long to the application, each once in a while:

@@ -39,7 +39,7 @@ class TopicPartitionState:
     `awaits_committed`: the group's committed offset is looked up first. `position_epoch` is the
     leader epoch of the last batch that records were taken from. `paused`: not to be fetched now.
     `fetched_epoch` is the leader epoch of the last batch before `fetch_offset`; `checked_epoch` the
-    newest leader epoch whose leader is known to have that batch too. `blocked` until an error has
+    last leader epoch whose leader is known to have that batch too. `blocked` until an error has
     been raised.
     """
 
@@ -114,11 +114,14 @@ class TopicPartitionState:
         self.awaits_committed = False
 
     def needs_check(self, leader_epoch: int) -> bool:
-        """Whether a new leader may lack records that were fetched from an older one."""
+        """Whether this leader may lack records that were fetched from another one.
+
+        Its epoch may be lower: the topic was created again, or epochs were forgotten with records.
+        """
         return (
             self.known
             and self.fetched_epoch >= 0
-            and leader_epoch > max(self.checked_epoch, self.fetched_epoch)
+            and leader_epoch not in (self.checked_epoch, self.fetched_epoch)
         )
 
     def fetched(self, next_offset: int, leader_epoch: int, size: int) -> None:
@@ -152,17 +155,17 @@ def fetch_step(answer: FetchedPartition, policy: str) -> FetchStep:
 
 
 def is_of_deposed_leader(
-    state: TopicPartitionState, answer: FetchedPartition, leader_epoch: int
+    state: TopicPartitionState, answer: EpochEndOffset, leader_epoch: int
 ) -> bool:
-    """Whether the offset is out of range only for a leader that has been replaced.
+    """Whether the fetched epoch is unknown only to a leader that has been replaced.
 
-    The record before it is of a later leader epoch than the one under which was asked: the leader
-    does not have it, because it does not know yet that there is another one. A reset would read
-    records again, or skip some. (Kafka asks no leader of an older epoch: KIP-320.) After several
-    such answers in a row it is the offset that is not of this log.
+    It is later than the one under which was asked: the leader does not have its records, because it
+    does not know yet that there is another one. A reset would read records again, or skip some.
+    (Kafka asks no leader of an older epoch: KIP-320.) After several such answers in a row it is the
+    offset that is not of this log.
     """
     return (
-        answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        answer.leader_epoch < 0
         and leader_epoch < state.fetched_epoch
         and state.deposed < _MOST_DEPOSED
     )

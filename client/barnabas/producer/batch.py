@@ -4,6 +4,7 @@ A batch that is too large for the broker is split: two batches with half the rec
 it.
 """
 
+import asyncio
 from enum import Enum
 
 from barnabas_common.errors import BarnabasError, InvalidArgumentError
@@ -43,8 +44,9 @@ class ProducerBatch:
 
     Once the batch is closed, `payload` has its bytes, and `offsets` the number of offsets that they
     take up in the log. `reserved` is how many bytes of the producer's buffer the batch holds.
-    `lingered` is set when its linger time is over. `solo` is set if it must be its partition's only
-    batch in a request. `maybe_stored`: an attempt ended without an answer that says it was refused.
+    `lingered` is set when its linger time is over, by `timer`, which holds the batch until it
+    is closed. `solo` is set if it must be its partition's only batch in a request.
+    `maybe_stored`: an attempt ended without an answer that says it was refused.
 
     An idempotent producer numbers the batch when it is first sent: `producer` is then in its
     header, with the sequence of its first record. `record_batches` is how many headers it has, one
@@ -55,7 +57,7 @@ class ProducerBatch:
     __slots__ = ("_builder", "_compression", "attempts", "base_sequence", "count", "created",
                  "last_failure", "lingered", "maybe_stored", "offsets", "payload", "producer",
                  "record_batches", "reserved", "result", "share", "size", "solo", "state",
-                 "topic_partition", "transactional")  # fmt: skip
+                 "timer", "topic_partition", "transactional")  # fmt: skip
 
     def __init__(self, topic_partition: TopicPartition, compression: str, created: float) -> None:
         self.topic_partition = topic_partition
@@ -69,6 +71,7 @@ class ProducerBatch:
         self.base_sequence = -1
         self.share = 0
         self.record_batches = 1
+        self.timer: asyncio.TimerHandle | None = None
         self.last_failure: BarnabasError | None = None
         self._compression: str | None = compression
         self._builder = BatchBuilder(compression)
@@ -178,6 +181,9 @@ class ProducerBatch:
     def _enter(self, state: BatchState) -> None:
         assert state in _NEXT[self.state], f"{self.topic_partition}: {self.state} -> {state}"
         self.state = state
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
 
 def mistake_in(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypedDict
 
 from barnabas_common.errors import InvalidArgumentError
+from barnabas_common.transport.stream import MAX_MESSAGE_BYTES
 
 from barnabas.cluster import ClusterConfig
 from barnabas.cluster.options import (
@@ -30,6 +31,8 @@ _INT_MAX = 2**31 - 1
 # A leader remembers five batches of a producer, so no more may be unanswered.
 _MAX_IN_FLIGHT_FOR_IDEMPOTENCE = 5
 _BATCH_OVERHEAD = 61
+# The batches of one request; beside them it names their partitions.
+_LARGEST_REQUEST = MAX_MESSAGE_BYTES - 1024 * 1024
 
 
 class ProducerOptions(TypedDict, total=False):
@@ -71,7 +74,8 @@ class ProducerConfig:
     idempotence in more, if much waits, with at most five batches in all.
     `buffer_memory`: of all undelivered records; while it is full, `send` waits for `max_block_ms`.
     `delivery_timeout_ms`: within this time after `send` every record is delivered or failed.
-    `max_request_size`: of one request, and of one record before compression.
+    `max_request_size`: of one request, and of one record before compression; 63 MiB at most, and a
+    larger one counts as that.
     `client_id`: the producer's name in its log messages and tasks.
     `transactional_id`: who this producer is across restarts; with it records are sent in
     transactions only. A producer that is started with it fences the one before. It needs what
@@ -110,6 +114,8 @@ class ProducerConfig:
         config._check()
         config._check_transactional()
         config = config._with_idempotence_decided("enable_idempotence" in options)
+        largest = min(config.max_request_size, _LARGEST_REQUEST)
+        config = replace(config, max_request_size=largest)
         needed = config.linger_ms + config.request_timeout_ms
         if config.delivery_timeout_ms >= needed:
             return config

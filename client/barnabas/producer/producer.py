@@ -168,10 +168,7 @@ class Producer(InTransactions):
         transaction = None if self.transactions is None else self.transactions.check_send()
         try:
             measured = measure(batch)
-            if len(batch) > (limit := self._config.max_request_size):
-                raise MessageTooLargeError(
-                    f"{len(batch)} bytes of batches are over max_request_size ({limit})"
-                )
+            self._check_size(len(batch), f"{len(batch)} bytes of batches are")
             queues = self._topics.get(topic)
             if queues is None or partition >= queues.count:
                 queues = await self._load_topic(topic, partition)
@@ -213,8 +210,10 @@ class Producer(InTransactions):
             pass
         finally:
             self._sender.completion.abandon_rest(self._config.client_id or "producer")
-            await self._sender.close()
-            await self._cluster.close()
+            try:
+                await self._sender.close()
+            finally:
+                await self._cluster.close()
 
     def metrics(self) -> ProducerMetrics:
         """A copy of the counters, as of now."""
@@ -293,7 +292,8 @@ class Producer(InTransactions):
     ) -> ProducerBatch:
         """An open batch with room for `needed` bytes: of `queue`, or, if the record is `free` to go
         to any partition, of the queue the sticky partitioner has moved on to."""
-        self._check_size(needed)
+        whole = needed + HEADER_SIZE
+        self._check_size(whole, f"a record of up to {whole} bytes is")
         size = max(self._config.batch_size, needed) + HEADER_SIZE
         moving = free and self._config.partitioner == "sticky"
         while True:
@@ -334,12 +334,12 @@ class Producer(InTransactions):
         for queue in queues.queues if queues is not None else ():
             self._accumulator.discard_empty(queue)
 
-    def _check_size(self, needed: int) -> None:
-        limit = min(self._config.max_request_size, self._config.buffer_memory)
-        if needed + HEADER_SIZE > limit:
+    def _check_size(self, size: int, what: str) -> None:
+        config = self._config
+        if size > min(config.max_request_size, config.buffer_memory):
             raise MessageTooLargeError(
-                f"a record of up to {needed + HEADER_SIZE} bytes is over max_request_size "
-                f"({self._config.max_request_size}) or buffer_memory ({self._config.buffer_memory})"
+                f"{what} over max_request_size ({config.max_request_size}) "
+                f"or buffer_memory ({config.buffer_memory})"
             )
 
     async def _load_topic(self, topic: str, partition: int = 0) -> TopicQueues:

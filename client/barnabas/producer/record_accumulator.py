@@ -49,7 +49,8 @@ class RecordAccumulator:
             self.on_ready(queue)
         else:
             linger = self.config.linger_ms / 1000
-            asyncio.get_running_loop().call_later(linger, self._linger_over, queue, batch)
+            loop = asyncio.get_running_loop()
+            batch.timer = loop.call_later(linger, self._linger_over, queue, batch)
         return batch
 
     def discard_empty(self, queue: PartitionQueue) -> None:

@@ -81,9 +81,11 @@ class Sender:
     async def close(self) -> None:
         """Stop sending. Batches that are not done stay so: the producer fails them."""
         self.accumulator.on_ready = lambda queue: None
-        if self.transactions is not None:
-            await self.transactions.close()
-        await self.tasks.close()
+        try:
+            if self.transactions is not None:
+                await self.transactions.close()
+        finally:
+            await self.tasks.close()
 
     def route(self, queue: PartitionQueue) -> None:
         """Give a queue with something to send to its leader's loop, or park it."""

@@ -42,5 +42,5 @@ class EventStream:
             raise StopIteration
         try:
             return self._admin._call(self._stream.__anext__())
-        except ClosedError:
+        except (ClosedError, StopAsyncIteration):
             raise StopIteration from None

@@ -9,7 +9,7 @@ import logging
 from collections import deque
 from typing import Any
 
-from barnabas_common.errors import BarnabasError, ClientError
+from barnabas_common.errors import BarnabasError, ClientError, UnknownTopicOrPartitionError
 
 from barnabas.producer import Producer
 from barnabas.sync.handle import SyncHandle
@@ -33,7 +33,10 @@ class SendLane:
         self._passing = 0
         self._scheduled = False
         self._room = asyncio.Event()
-        self._empty = asyncio.Event()
+        self._passed = 0
+        self._awaited: deque[tuple[int, asyncio.Future[None]]] = deque()
+        # Where there is no topic or partition, up to which record that counts, and the error.
+        self._missing: dict[tuple[object, object], tuple[int, BarnabasError]] = {}
         self._refused: deque[SyncHandle] = deque(maxlen=_REFUSALS_KEPT)
         self._task: asyncio.Task[None] | None = None
 
@@ -49,21 +52,22 @@ class SendLane:
         return handle
 
     @property
-    def busy(self) -> bool:
-        """Whether a queued record was not given to the producer yet."""
-        return self._working or bool(self._queue)
-
-    @property
     def waiting(self) -> int:
         """How many records were queued and not given to the producer yet."""
         return len(self._queue) + self._passing
 
     async def drained(self) -> None:
-        """Wait until every queued record was given to the producer."""
+        """Wait until every record that is queued now was given to the producer.
+
+        Other threads may go on sending: the queue need never be empty.
+        """
+        waiting = self.waiting
+        if not waiting:
+            return
         self._start()
-        while self.busy:
-            self._empty.clear()
-            await self._empty.wait()
+        given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited.append((self._passed + waiting, given))
+        await given
 
     def take_refusals(self) -> list[BarnabasError]:
         """Errors of refused records whose handles were not asked; each is returned once."""
@@ -87,13 +91,13 @@ class SendLane:
                 # Cleared before the last check: a record queued after it wakes the loop again.
                 self._scheduled = False
                 if not self._queue:
+                    self._missing.clear()
                     return
                 self._scheduled = True
                 await self._pass_on()
         finally:
             self._working = False
             self._room.set()
-            self._empty.set()
 
     async def _pass_on(self) -> None:
         queue = self._queue
@@ -103,15 +107,46 @@ class SendLane:
             handle = queue.popleft()
             assert handle.arguments is not None
             try:
+                if self._missing:
+                    self._check_not_missing(*handle.arguments[:4])
                 handle.accepted(await send(*handle.arguments))
+            except UnknownTopicOrPartitionError as error:
+                self._note_missing(error, *handle.arguments[:4])
+                self._refuse(handle, error)
             except BarnabasError as error:
                 self._refuse(handle, error)
             except Exception as error:
                 logger.exception("a record could not be sent")
                 self._refuse(handle, ClientError(repr(error)))
             self._passing = 0
+            self._passed += 1
+            if self._awaited:
+                self._tell()
             if len(queue) == _MOST_QUEUED // 2:
                 self._room.set()
+
+    def _note_missing(
+        self, error: BarnabasError, topic: str, _value: object, _key: object, partition: object
+    ) -> None:
+        """The brokers were asked about it for seconds while the records that are queued now waited:
+        each of these would wait as long."""
+        self._missing.setdefault((topic, partition), (self._passed + len(self._queue), error))
+
+    def _check_not_missing(
+        self, topic: object, _value: object, _key: object, partition: object
+    ) -> None:
+        if isinstance(topic, str) and isinstance(partition, int | None):
+            last, error = self._missing.get((topic, partition), (-1, None))
+            if error is not None and self._passed <= last:
+                raise error
+            self._missing.pop((topic, partition), None)
+
+    def _tell(self) -> None:
+        """End the waits for records up to the last one that was given to the producer."""
+        while self._awaited and self._awaited[0][0] <= self._passed:
+            _, given = self._awaited.popleft()
+            if not given.done():
+                given.set_result(None)
 
     def _refuse(self, handle: SyncHandle, error: BarnabasError) -> None:
         self._refused.append(handle)

@@ -76,11 +76,16 @@ class TaskScope:
         else:
             logger.error("task %s failed", task.get_name(), exc_info=error)
 
+    def _cancel_all_but(self, current: asyncio.Task[Any]) -> None:
+        for task in reversed(list(self._tasks)):
+            if task is not current:
+                task.cancel()
+
     async def close(self) -> None:
         """Cancel every task but the caller's own, the last started first, and wait for its end.
 
         The caller may be cancelled already, as at the end of an `async with`. Only another
-        cancellation ends the wait.
+        cancellation ends the wait; the tasks end all the same.
         """
         self._closed = True
         current = asyncio.current_task()
@@ -93,6 +98,7 @@ class TaskScope:
                 await task
             except asyncio.CancelledError:
                 if current is not None and current.cancelling() > cancellations:
+                    self._cancel_all_but(current)
                     raise
             except Exception:  # already reported by _done
                 pass

@@ -24,7 +24,12 @@ from grpc import aio
 from barnabas_common.errors import ClientError
 from barnabas_common.runtime.network import Address, Channel, ProbeResult, Service
 from barnabas_common.transport.probe import probe
-from barnabas_common.transport.stream import MAX_ANSWER_BYTES, FrameStream, StreamBroken
+from barnabas_common.transport.stream import (
+    MAX_ANSWER_BYTES,
+    MAX_MESSAGE_BYTES,
+    FrameStream,
+    StreamBroken,
+)
 from barnabas_common.transport.stream_channel import StreamChannel
 
 logger = logging.getLogger(__name__)
@@ -35,7 +40,6 @@ logging.getLogger("grpc._cython.cygrpc").addFilter(
     lambda record: not str(record.msg).startswith("Invalid encoding")
 )
 
-MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 _SETTLE_SECONDS = 0.5
 
 # The server sends this as soon as it accepts a stream, so that the client knows before it sends.
@@ -127,11 +131,13 @@ class _GrpcChannel(StreamChannel):
         self._grpc: aio.Channel | None = None
 
     async def close(self) -> None:
-        await super().close()
-        channel, self._grpc = self._grpc, None
-        if channel is not None:
-            await _close(channel)
-            _open_channels.discard(self)
+        try:
+            await super().close()
+        finally:
+            channel, self._grpc = self._grpc, None
+            if channel is not None:
+                _open_channels.discard(self)
+                await _close(channel)
 
     async def _grpc_stream(self) -> FrameStream:
         if self._grpc is None:

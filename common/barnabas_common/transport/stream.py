@@ -6,6 +6,9 @@ gRPC over sockets and the simulator's memory network differ only in this. All th
 
 from typing import Protocol
 
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+"""Of a client's request."""
+
 MAX_ANSWER_BYTES = 1024 * 1024 * 1024
 """As much as a caller takes. Requests have limits of their own, which are lower."""
 
