@@ -88,8 +88,10 @@ class ActiveController:
             self._on_confirmed,
         )
         self.deletion = TopicDeletionManager(term, self.partitions, self.replicas)
-        self.topics = TopicChanges(term, self.partitions, self.replicas)
         self.reassignments = Reassignments(term, self.partitions, self.replicas, self.deletion)
+        self.topics = TopicChanges(
+            term, self.partitions, self.replicas, self.reassignments.on_topic_changed
+        )
         self.reassignment_requests = ReassignmentRequests(term, self.reassignments)
         self.growth = TopicGrowth(term)
         self.brokers = BrokerChanges(
