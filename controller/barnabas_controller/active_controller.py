@@ -81,15 +81,12 @@ class ActiveController:
             term, self.partitions, lambda undecided: self.unconfirmed.ask_all(undecided)
         )
         self.unconfirmed = UnconfirmedStates(
-            term,
-            self.partitions,
-            self.epoch_refusals,
-            newest_state,
-            self._on_confirmed,
+            term, self.partitions, self.epoch_refusals, newest_state, self._on_confirmed
         )
         self.deletion = TopicDeletionManager(term, self.partitions, self.replicas)
-        self.topics = TopicChanges(term, self.partitions, self.replicas)
         self.reassignments = Reassignments(term, self.partitions, self.replicas, self.deletion)
+        on_changed = self.reassignments.on_topic_changed
+        self.topics = TopicChanges(term, self.partitions, self.replicas, on_changed)
         self.reassignment_requests = ReassignmentRequests(term, self.reassignments)
         self.growth = TopicGrowth(term)
         self.brokers = BrokerChanges(

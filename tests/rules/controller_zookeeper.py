@@ -132,7 +132,7 @@ ZNODES = Section(
         ),
         opposite(
             "A state znode that was deleted",
-            "partitions/leadership.py",
+            "partitions/state_writing.py",
             "    return results | await term.fenced.create_states({p: states[p] for p in again})\n",
             "    return results\n",
             "simulation/test_states_deleted.py::test_the_next_leader_serves",

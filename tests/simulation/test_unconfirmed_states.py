@@ -85,6 +85,21 @@ def test_a_replica_whose_log_is_lost_has_told_nothing() -> None:
     in_a_cluster(test)
 
 
+@pytest.mark.parametrize("stray", [1, 2, 3])
+def test_a_replica_with_the_log_of_another_topic_has_told_nothing(stray: int) -> None:
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        restore(scene, await copied(scene))
+        other = f"version: 0\ntopic_id: {'A' * 22}".encode()
+        cluster.disks[stray].write_file(f"/data/{TP}/partition.metadata", other)
+        for broker_id in cluster.broker_ids:
+            cluster.start_broker(broker_id)
+        await asyncio.sleep(60)
+        await scene.check()
+
+    in_a_cluster(test)
+
+
 @pytest.mark.parametrize("absent", [1, 2, 3])
 def test_a_state_that_was_malformed_is_confirmed_when_it_is_mended(absent: int) -> None:
     async def test(scene: Scene) -> None:

@@ -1,7 +1,7 @@
 """Which logs are complete: the proofs in the partition's state, and elections that use them."""
 
 import pytest
-from barnabas_controller.election.decision import Elected, Refused
+from barnabas_controller.election.decision import Elected, Refused, Unchanged
 from barnabas_controller.eligibility.elections import (
     eligible_offline,
     eligible_preferred,
@@ -285,6 +285,19 @@ def test_a_failover_takes_places_from_those_that_lost_something(
     decision = handle_unclean_shutdown(state(1, (1, 2, 3)), ALL, online, lost, "failover", lost)
     assert isinstance(decision, Elected)
     assert (decision.state.leader, decision.state.isr) == (leader, isr)
+
+
+def test_who_may_never_have_been_a_member_is_not_eligible_either() -> None:
+    """With `from_outdated` the state that is replaced makes no replica eligible."""
+    present = state(1, (1, 2, 3))
+    decision = handle_unclean_shutdown(present, ALL, ALL, (), "failover", unknown=(2, 3))
+    assert isinstance(decision, Elected) and decision.from_outdated
+    assert (decision.state.leader, decision.state.isr) == (1, (1,))
+    decision = handle_unclean_shutdown(present, ALL, ALL, (2,), "failover")
+    assert isinstance(decision, Elected) and not decision.from_outdated
+    assert isinstance(
+        handle_unclean_shutdown(present, ALL, (2, 3), (), "failover", unknown=(2, 3)), Unchanged
+    )
 
 
 def test_a_leader_that_lost_something_has_to_stand_for_election_again() -> None:

@@ -6,11 +6,15 @@ behind. A leader that took such a role would write new records under an epoch th
 already have in their logs, and no comparison of epochs could tell the two apart.
 """
 
+from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.control import HeldRole, LeaderAndIsrPartition
 from barnabas_common.messages.sentinels import NO_EPOCH, NO_LEADER
+from barnabas_common.topic_partition import TopicPartition
 
+from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.partition.partition import Partition
+from barnabas_broker.replica.topic_identity import same_topic
 
 
 def is_below_log(
@@ -34,6 +38,20 @@ def is_below_log(
     if leads and partition_state.leader_epoch == epoch:
         return start_offset < log.log_end_offset
     return partition_state.leader_epoch < epoch
+
+
+def refusal_with_role(logs: LogManager, key: TopicPartition, topic_id: str) -> ErrorCode:
+    """The answer to the question what is held here: STALE_CONTROLLER_EPOCH goes with the role.
+
+    A log that is lost, or of another topic, tells nothing.
+    """
+    log = logs.get(key)
+    logs.note_stray(key, topic_id)
+    if logs.lost.refuse(key):
+        return ErrorCode.CORRUPT_MESSAGE
+    if log is not None and not same_topic(log.topic_id, topic_id):
+        return ErrorCode.INCONSISTENT_TOPIC_ID
+    return ErrorCode.STALE_CONTROLLER_EPOCH
 
 
 def held_role(

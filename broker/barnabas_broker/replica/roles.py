@@ -32,7 +32,7 @@ from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.controller_fence import ControllerFence
 from barnabas_broker.replica.damaged_replicas import DamagedReplicas
-from barnabas_broker.replica.epoch_refusals import held_role, is_below_log
+from barnabas_broker.replica.epoch_refusals import held_role, is_below_log, refusal_with_role
 from barnabas_broker.replica.follower.replica_fetcher_manager import ReplicaFetcherManager
 from barnabas_broker.replica.leader.environment import LeaderEnvironment
 from barnabas_broker.replica.partition.partition import DamagedReplicaError, Partition
@@ -159,9 +159,8 @@ class Roles:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if partition is not None and partition.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if partition_state.tell_only:  # a log that is lost tells nothing
-            is_lost = self._context.log_manager.lost.refuse(key)
-            return ErrorCode.CORRUPT_MESSAGE if is_lost else ErrorCode.STALE_CONTROLLER_EPOCH
+        if partition_state.tell_only:
+            return refusal_with_role(self._context.log_manager, key, partition_state.topic_id)
         if partition is None:
             return ErrorCode.NONE
         if not same_topic(partition.topic_id, partition_state.topic_id):

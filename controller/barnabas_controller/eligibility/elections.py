@@ -251,4 +251,5 @@ def handle_unclean_shutdown(
     why = f"{cause}; {gone} had restarted" if gone else cause
     if strangers:
         why += f"; {strangers} were not in the ISR of this leader epoch that this broker knows"
-    return Elected(state.with_leader(leader, staying), live, why)
+    # One that may never have been a member is not eligible either.
+    return Elected(state.with_leader(leader, staying), live, why, from_outdated=bool(strangers))

@@ -27,11 +27,8 @@ from barnabas_controller.partitions.alter_partition import (
     decide_alter_partition,
     rejected,
 )
-from barnabas_controller.partitions.leadership import (
-    adopt_foreign_changes,
-    change_leadership,
-    write_states,
-)
+from barnabas_controller.partitions.leadership import adopt_foreign_changes, change_leadership
+from barnabas_controller.partitions.state_writing import write_states
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.zookeeper.session import BadVersion
 

@@ -6,7 +6,7 @@ means that an operator, or a leader that cannot reach the controller, changed th
 read.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from barnabas_common.topic_partition import TopicPartition
@@ -14,13 +14,11 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.election.decision import Decision, Elected, Refused
 from barnabas_controller.eligibility.current import with_elrs
-from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.partitions.election_report import report_decision, report_foreign_change
 from barnabas_controller.partitions.state_reading import read_states
-from barnabas_controller.store import znodes
-from barnabas_controller.store.fenced_store import StateResult
+from barnabas_controller.partitions.state_writing import write_states
 from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
-from barnabas_controller.zookeeper.session import BadVersion, NoNode
+from barnabas_controller.zookeeper.session import BadVersion
 
 _UNKNOWN = "no leadership is known"
 # Replicas hold a newer state than ZooKeeper. An election by ZooKeeper's could name a second leader
@@ -107,24 +105,6 @@ async def _write(
         else:
             outcome[partition] = Refused(f"ZooKeeper refused: {result!r}")
     return conflicts
-
-
-async def write_states(
-    term: ControllerTerm, states: Mapping[TopicPartition, LeaderAndIsr]
-) -> dict[TopicPartition, StateResult]:
-    """Replace each state; create one whose znode was deleted by hand, if the topic is the same."""
-    results = await term.fenced.update_states(states)
-    deleted = [partition for partition, result in results.items() if isinstance(result, NoNode)]
-    nodes = await term.store.topic_assignments(list(dict.fromkeys(p.topic for p in deleted)))
-    again = [
-        p
-        for p in deleted
-        if p.topic in nodes and nodes[p.topic].topic_id == term.context.topic_ids.get(p.topic)
-    ]
-    for partition in again:
-        why = "it was deleted, and is created again"
-        term.store.report(MalformedZnode(znodes.state_path(partition), why), partition)
-    return results | await term.fenced.create_states({p: states[p] for p in again})
 
 
 async def adopt_foreign_changes(

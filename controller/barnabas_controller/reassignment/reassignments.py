@@ -85,6 +85,10 @@ class Reassignments:
                     f"{partition}: its target is in sync", partial(self._complete, partition)
                 )
 
+    def on_topic_changed(self, topic: str) -> None:
+        """Enqueue the completion of reassignments that could not be written: they can be now."""
+        self.on_isr_changed([p for p in self._context.reassigning if p.topic == topic])
+
     async def _complete(self, partition: TopicPartition) -> None:
         """Complete a reassignment, in an event after the answer to the leader's AlterPartition."""
         if partition in self._context.reassigning and self._is_complete(partition):
@@ -193,6 +197,9 @@ class Reassignments:
                 self._record(EventKind.REASSIGNMENT_WAITS, partition, "no leader could be elected")
                 return
             if not await self._write(partition, final):
+                self._context.set_assignment(partition, assignment)
+                why = "its topic's znode cannot be written"
+                self._record(EventKind.REASSIGNMENT_WAITS, partition, why)
                 return
         await self._end(partition, EventKind.REASSIGNMENT_COMPLETED, cause)
 

@@ -5,7 +5,7 @@ well.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from barnabas_common.errors import InvalidTopicError
@@ -31,12 +31,20 @@ logger = logging.getLogger(__name__)
 
 
 class TopicChanges:
-    """Handles the events of `/brokers/topics` and below."""
+    """Handles the events of `/brokers/topics` and below.
+
+    `on_changed(topic)` is called when the znode of a topic was written without new partitions.
+    """
 
     def __init__(
-        self, term: ControllerTerm, partitions: PartitionStateMachine, replicas: ReplicaStateMachine
+        self,
+        term: ControllerTerm,
+        partitions: PartitionStateMachine,
+        replicas: ReplicaStateMachine,
+        on_changed: Callable[[str], None],
     ) -> None:
         self._term = term
+        self._on_changed = on_changed
         self._context = term.context
         self._partitions = partitions
         self._replicas = replicas
@@ -139,6 +147,7 @@ class TopicChanges:
         known = self._context.assignments[topic]
         added = [TopicPartition(topic, p) for p in node.partitions if p not in known]
         if not added:
+            self._on_changed(topic)
             return
         if self._context.is_to_be_deleted(topic):
             logger.error("topic %s is being deleted: its new partitions are refused", topic)

@@ -111,9 +111,7 @@ class LogManager:
 
     def check_identity(self, cluster_id: str) -> None:
         """Compare each directory's `meta.properties` with this cluster and broker, or write it.
-
-        Raises InconsistentDirectoryError if one belongs to another, OSError if all have failed.
-        """
+        Raises InconsistentDirectoryError if one belongs to another, OSError if all have failed."""
         check_identities(self._live_log_dirs(), cluster_id, self._config[keys.BROKER_ID])
         check_any_live(self.directories)
 
@@ -279,17 +277,15 @@ class LogManager:
         """
         async with self._changing:
             log = self._logs.get(topic_partition)
-            if log is not None and self._is_stray(log, topic_id):
-                if not is_new:
-                    why = f"the log here is of topic id {log.topic_id}, not {topic_id}"
-                    stray = LostLog(self._home[topic_partition].path, log.high_watermark, why)
-                    self.lost.add_damaged(topic_partition, stray)
-                    self.lost.check_may_be_replaced(topic_partition, in_sync, has_leader)
+            is_stray = self.note_stray(topic_partition, topic_id)
+            if is_new:
+                self.lost.forget(topic_partition)
+            elif log is None or is_stray:
+                self.lost.check_may_be_replaced(topic_partition, in_sync, has_leader)
+            if log is not None and is_stray:
                 await self._take_away(log, "of another topic", STRAY_SUFFIX)
                 log = None
             if log is None:
-                if not is_new:
-                    self.lost.check_may_be_replaced(topic_partition, in_sync, has_leader)
                 log = await self._create(topic_partition, config, is_new)
                 self.lost.forget(topic_partition)
             if topic_id and log.topic_id and topic_id != log.topic_id:
@@ -350,11 +346,15 @@ class LogManager:
             renamed = await self._take_away(log, "deleted", DELETE_SUFFIX)
             self._background.remove_folder_later(renamed, log.config.file_delete_delay_ms)
 
-    def _is_stray(self, log: UnifiedLog, topic_id: str | None) -> bool:
-        """Whether a log is of an earlier topic of that name: a topic that is assigned here since
-        the start is later than one whose log was found then."""
-        is_found = log.topic_partition not in self._configured
-        return is_found and bool(topic_id) and log.topic_id not in (None, topic_id)
+    def note_stray(self, name: TopicPartition, topic_id: str | None) -> bool:
+        """Whether the log is of an earlier topic of that name; it counts as lost then. A topic that
+        is assigned here since the start is later than one whose log was found then."""
+        log = self._logs.get(name) if name not in self._configured and topic_id else None
+        if log is None or log.topic_id in (None, topic_id):
+            return False
+        why = f"the log here is of topic id {log.topic_id}, not {topic_id}"
+        self.lost.add_damaged(name, LostLog(self._home[name].path, log.high_watermark, why))
+        return True
 
     async def _take_away(self, log: UnifiedLog, why: str, suffix: str) -> str:
         """Close a log and rename its folder; a later log of that name must not get its offsets."""
