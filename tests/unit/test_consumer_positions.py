@@ -13,7 +13,11 @@ from barnabas.consumer.subscription_state import (
     apply_epoch_end,
     fetch_step,
 )
-from barnabas_common.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from barnabas_common.errors import (
+    OffsetOutOfRangeError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+)
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.fetch import FetchedPartition
 from barnabas_common.messages.offsets import EpochEndOffset
@@ -370,3 +374,14 @@ async def test_a_partition_that_does_not_exist_does_not_hold_up_the_others_of_it
                     except UnknownTopicOrPartitionError as error:
                         assert "no partition 7" in str(error)
             assert offsets == list(range(10))
+
+
+async def test_a_position_does_not_wait_for_other_partitions_that_have_no_leader() -> None:
+    async with ScriptedBrokers(partitions=2) as brokers:
+        write(brokers, 0, 10)
+        brokers.log(1).leader = -1
+        async with consumer_of(brokers, default_api_timeout_ms=1_000) as consumer:
+            consumer.assign([TP, TopicPartition("flights", 1)])
+            assert await consumer.position(TP) == 0
+            with pytest.raises(RequestTimedOutError, match="no position for flights-1 in"):
+                await consumer.position(TopicPartition("flights", 1))

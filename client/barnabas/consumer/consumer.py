@@ -174,7 +174,7 @@ class Consumer(InGroup):
         state = self._assigned(partition)
         if not state.known:
             self._check_defined([tp for tp in self._positions.undefined() if tp == partition])
-            await self._offset_fetcher.settled()
+            await self._offset_fetcher.settled(state)
         if not state.known:
             self._buffer.raise_failure(state)
             refusal = self._offset_fetcher.refusal(state)

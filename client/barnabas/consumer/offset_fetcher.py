@@ -99,27 +99,29 @@ class OffsetFetcher:
     def wake(self) -> None:
         self._wakeup.set()
 
-    async def settled(self) -> None:
-        """Wait until every assigned partition has a position, or an error instead of one.
+    async def settled(self, only: TopicPartitionState | None = None) -> None:
+        """Wait until every assigned partition, or `only` this, has a position, or an error instead.
 
         Raises `RequestTimedOutError` with the last failure after `default_api_timeout_ms`.
         """
         try:
             async with asyncio.timeout(self._timeout):
                 while any(
-                    not state.blocked and self.refusal(state) is None for state in self._unsettled()
+                    not state.blocked and self.refusal(state) is None
+                    for state in self._unsettled(only)
                 ):
                     self._settled.clear()
                     await self._settled.wait()
         except TimeoutError:
-            unknown = ", ".join(str(state.topic_partition) for state in self._unsettled())
+            unknown = ", ".join(str(state.topic_partition) for state in self._unsettled(only))
             raise RequestTimedOutError(
                 f"no position for {unknown} in {self._timeout:.1f} s; "
                 f"last failure: {self._last_failure}"
             ) from self._last_failure
 
-    def _unsettled(self) -> _States:
-        return [*self._positions.awaiting_committed(), *self._positions.unreset()]
+    def _unsettled(self, only: TopicPartitionState | None) -> _States:
+        unsettled = [*self._positions.awaiting_committed(), *self._positions.unreset()]
+        return [state for state in unsettled if only in (None, state)]
 
     def refusal(self, state: TopicPartitionState) -> BarnabasError | None:
         """The error about a partition that did not exist a short time ago."""
@@ -190,6 +192,7 @@ class OffsetFetcher:
                 state.seek(answer.offset)
                 logger.info("%s: reading from offset %d", tp, answer.offset)
                 self._fetcher.wake()
+                self._settled.set()  # others may have no leader to ask
 
         await list_offsets(self._cluster, wanted, self._isolation, _ROUND_SECONDS, found)
 
