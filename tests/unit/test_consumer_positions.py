@@ -385,3 +385,17 @@ async def test_a_position_does_not_wait_for_other_partitions_that_have_no_leader
             assert await consumer.position(TP) == 0
             with pytest.raises(RequestTimedOutError, match="no position for flights-1 in"):
                 await consumer.position(TopicPartition("flights", 1))
+
+
+async def test_topics_without_an_answer_are_looked_up_together() -> None:
+    """One after the other, each for two seconds: the last one, and the checks of positions after a
+    change of leader, waited for all of them."""
+    missing = [TopicPartition(f"nowhere-{number}", 0) for number in range(10)]
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 10)
+        async with consumer_of(brokers) as consumer:
+            consumer.assign([*missing, TP])
+            async with asyncio.timeout(10):
+                assert await consumer.position(TP) == 0
+                with pytest.raises(UnknownTopicOrPartitionError, match="nowhere-9"):
+                    await consumer.position(missing[-1])

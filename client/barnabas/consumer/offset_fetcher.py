@@ -138,11 +138,14 @@ class OffsetFetcher:
             waiting = [s for s in self._positions.awaiting_committed() if not s.blocked]
             if waiting:
                 await self._attempt(self._start_from_committed(waiting), waiting)
-            for states in self._unknown_by_topic():
-                await self._attempt(self._look_up(states), states)
+            # Together: those of topics without leaders take their whole time, each round.
+            attempts = [
+                self._attempt(self._look_up(states), states) for states in self._unknown_by_topic()
+            ]
             unchecked = self._unchecked()
             if unchecked:
-                await self._attempt(self._check(unchecked), unchecked)
+                attempts.append(self._attempt(self._check(unchecked), unchecked))
+            await asyncio.gather(*attempts)
             self._report_deleted()
             self._settled.set()
 
