@@ -399,3 +399,19 @@ async def test_topics_without_an_answer_are_looked_up_together() -> None:
                 assert await consumer.position(TP) == 0
                 with pytest.raises(UnknownTopicOrPartitionError, match="nowhere-9"):
                     await consumer.position(missing[-1])
+
+
+async def test_what_one_leader_says_about_positions_does_not_wait_for_another() -> None:
+    """A broker that stands still: nothing was read from the others until the request timed out."""
+
+    async def hold(broker_id: int, request: Any) -> None:
+        brokers.offset_faults.append(hold)
+        if broker_id == 2:
+            await asyncio.Event().wait()
+
+    async with ScriptedBrokers(partitions=2) as brokers:
+        write(brokers, 0, 10)
+        brokers.offset_faults.append(hold)
+        async with consumer_of(brokers) as consumer:
+            consumer.assign([TP, TopicPartition("flights", 1)])
+            assert len(await read(consumer, 10)) == 10
