@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from barnabas.consumer import LogTruncationError
+from barnabas.consumer import LogTruncationError, offset_fetcher
 from barnabas.consumer.completed_fetch import CompletedFetch
 from barnabas.consumer.subscription_state import (
     FetchStep,
@@ -415,3 +415,18 @@ async def test_what_one_leader_says_about_positions_does_not_wait_for_another() 
         async with consumer_of(brokers) as consumer:
             consumer.assign([TP, TopicPartition("flights", 1)])
             assert len(await read(consumer, 10)) == 10
+
+
+async def test_a_partition_without_a_leader_keeps_nobody_from_reading_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No consumer of the topic could be started."""
+    monkeypatch.setattr(offset_fetcher, "_LEADERLESS_SECONDS", 0.2)
+    async with ScriptedBrokers(partitions=2) as brokers:
+        write(brokers, 0, 10)
+        write(brokers, 0, 5, partition=1)
+        brokers.log(1).leader = -1
+        async with consumer_of(brokers, "flights", default_api_timeout_ms=2_000) as consumer:
+            assert {record.partition for record in await read(consumer, 10)} == {0}
+            brokers.log(1).leader = 3
+            assert {record.partition for record in await read(consumer, 5)} == {1}

@@ -43,14 +43,21 @@ logger = logging.getLogger(__name__)
 
 # One round of requests; a partition without an answer must not delay the others for longer.
 _ROUND_SECONDS = 2.5
+# A new topic has leaders by then. Without one, nobody can write to a partition meanwhile.
+_LEADERLESS_SECONDS = 10.0
 # A topic that the brokers have not known for this long was deleted: it is reported.
 _DELETED_AFTER_SECONDS = 10.0
 
 
 _States = Sequence[TopicPartitionState]
+Wanted = Callable[[TopicPartitionState], bool]
 FetchCommitted = Callable[
     [Sequence[TopicPartition], float], Awaitable[Mapping[TopicPartition, OffsetAndMetadata | None]]
 ]
+
+
+def _any(_state: TopicPartitionState) -> bool:
+    return True
 
 
 class _Refusal(NamedTuple):
@@ -99,29 +106,43 @@ class OffsetFetcher:
     def wake(self) -> None:
         self._wakeup.set()
 
-    async def settled(self, only: TopicPartitionState | None = None) -> None:
-        """Wait until every assigned partition, or `only` this, has a position, or an error instead.
+    async def begun(self) -> None:
+        """As `settled`, but partitions without a leader are waited for only a while: the others can
+        be read. Their positions are found later."""
+        try:
+            async with asyncio.timeout(min(self._timeout, _LEADERLESS_SECONDS)):
+                await self._wait(_any)
+        except TimeoutError:
+            await self.settled(self._has_leader)
+
+    def _has_leader(self, state: TopicPartitionState) -> bool:
+        return self._cluster.metadata.leader(state.topic_partition) is not None
+
+    async def settled(self, wanted: Wanted) -> None:
+        """Wait until each of the `wanted` partitions has a position, or an error instead.
 
         Raises `RequestTimedOutError` with the last failure after `default_api_timeout_ms`.
         """
         try:
             async with asyncio.timeout(self._timeout):
-                while any(
-                    not state.blocked and self.refusal(state) is None
-                    for state in self._unsettled(only)
-                ):
-                    self._settled.clear()
-                    await self._settled.wait()
+                await self._wait(wanted)
         except TimeoutError:
-            unknown = ", ".join(str(state.topic_partition) for state in self._unsettled(only))
+            unknown = ", ".join(str(state.topic_partition) for state in self._unsettled(wanted))
             raise RequestTimedOutError(
                 f"no position for {unknown} in {self._timeout:.1f} s; "
                 f"last failure: {self._last_failure}"
             ) from self._last_failure
 
-    def _unsettled(self, only: TopicPartitionState | None) -> _States:
+    async def _wait(self, wanted: Wanted) -> None:
+        while any(
+            not state.blocked and self.refusal(state) is None for state in self._unsettled(wanted)
+        ):
+            self._settled.clear()
+            await self._settled.wait()
+
+    def _unsettled(self, wanted: Wanted) -> _States:
         unsettled = [*self._positions.awaiting_committed(), *self._positions.unreset()]
-        return [state for state in unsettled if only in (None, state)]
+        return [state for state in unsettled if wanted(state)]
 
     def refusal(self, state: TopicPartitionState) -> BarnabasError | None:
         """The error about a partition that did not exist a short time ago."""
