@@ -415,6 +415,9 @@ async def test_what_one_leader_says_about_positions_does_not_wait_for_another() 
         async with consumer_of(brokers) as consumer:
             consumer.assign([TP, TopicPartition("flights", 1)])
             assert len(await read(consumer, 10)) == 10
+            brokers.elect(0, leader=3)  # which must be asked about what was read
+            write(brokers, 10, 10)
+            assert len(await read(consumer, 10)) == 10
 
 
 async def test_a_partition_without_a_leader_keeps_nobody_from_reading_the_others(

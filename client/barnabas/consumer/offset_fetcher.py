@@ -1,15 +1,15 @@
 """Finds unknown positions, and validates known ones when a leader changes.
 
-One loop, woken by an assignment, a reset or new metadata. After an unclean election the new leader
-may lack records fetched from the old one; the end of the old epoch in its log shows it (KIP-320).
-Retriable failures are tried again as long as the consumer is open; the consumer's next poll raises
-the others.
+One loop, woken by an assignment, a reset or new metadata, begins rounds of requests. After an
+unclean election the new leader may lack records fetched from the old one; the end of the old epoch
+in its log shows it (KIP-320). Retriable failures are tried again as long as the consumer is open;
+the consumer's next poll raises the others.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from barnabas_common.errors import (
     BarnabasError,
@@ -50,6 +50,7 @@ _DELETED_AFTER_SECONDS = 10.0
 
 
 _States = Sequence[TopicPartitionState]
+Requests = Callable[[_States], Coroutine[Any, Any, None]]
 Wanted = Callable[[TopicPartitionState], bool]
 FetchCommitted = Callable[
     [Sequence[TopicPartition], float], Awaitable[Mapping[TopicPartition, OffsetAndMetadata | None]]
@@ -94,6 +95,9 @@ class OffsetFetcher:
         self.fetch_committed: FetchCommitted | None = None
         self._refused: dict[TopicPartition, _Refusal] = {}
         self._last_failure: BarnabasError | None = None
+        # The round of requests that each partition waits for.
+        self._asked: dict[TopicPartitionState, _States] = {}
+        self._closed = False
 
     def start(self) -> None:
         self._cluster.on_update(self.wake)
@@ -101,6 +105,7 @@ class OffsetFetcher:
         self.wake()
 
     async def close(self) -> None:
+        self._closed = True
         await self._tasks.close()
 
     def wake(self) -> None:
@@ -157,32 +162,46 @@ class OffsetFetcher:
             await self._wakeup.wait()
             self._wakeup.clear()
             waiting = [s for s in self._positions.awaiting_committed() if not s.blocked]
-            if waiting:
-                await self._attempt(self._start_from_committed(waiting), waiting)
-            # Together: those of topics without leaders take their whole time, each round.
-            attempts = [
-                self._attempt(self._look_up(states), states) for states in self._unknown_by_topic()
-            ]
-            unchecked = self._unchecked()
-            if unchecked:
-                attempts.append(self._attempt(self._check(unchecked), unchecked))
-            await asyncio.gather(*attempts)
+            self._begin(self._start_from_committed, waiting)
+            for states in self._unknown_by_topic():
+                self._begin(self._look_up, states)
+            self._begin(self._check, self._unchecked())
             self._report_deleted()
             self._settled.set()
 
-    async def _attempt(self, requests: Awaitable[None], states: _States) -> None:
+    def _begin(self, requests: Requests, states: _States) -> None:
+        """Send a round of requests about those of the partitions that wait for none.
+
+        No round waits for another: a broker that stands still, and topics without leaders, take all
+        the time there is.
+        """
+        free = [state for state in states if state not in self._asked]
+        if free and not self._closed:
+            self._asked.update(dict.fromkeys(free, free))
+            self._tasks.spawn(self._attempt(requests, free), requests.__name__)
+
+    async def _attempt(self, requests: Requests, states: _States) -> None:
         """Send one round of requests; after a retriable failure there is another round."""
         try:
-            await requests
+            await requests(states)
         except BarnabasError as error:
             self._last_failure = error
             # Retriable in Kafka; here it comes after the client has waited for the topic.
             unknown = isinstance(error, UnknownTopicOrPartitionError)
             if unknown or not error.retriable:
-                self._raise_later(states, error)
+                unanswered = [state for state in states if self._asked.get(state) is states]
+                self._raise_later(unanswered, error)
             else:
                 logger.warning("positions could not be found yet: %s", error)
-                self.wake()
+        finally:
+            for state in states:
+                self._answered(state, states)
+
+    def _answered(self, state: TopicPartitionState, round_of: _States) -> None:
+        """The round has no question about this partition any more; it may need another round."""
+        if self._asked.get(state) is round_of:
+            del self._asked[state]
+            self.wake()
 
     async def _start_from_committed(self, states: _States) -> None:
         assert self.fetch_committed is not None
@@ -217,6 +236,7 @@ class OffsetFetcher:
                 logger.info("%s: reading from offset %d", tp, answer.offset)
                 self._fetcher.wake()
                 self._settled.set()  # others may have no leader to ask
+            self._answered(state, states)
 
         await list_offsets(self._cluster, wanted, self._isolation, _ROUND_SECONDS, found)
 
@@ -243,6 +263,7 @@ class OffsetFetcher:
 
         def found(tp: TopicPartition, answer: EpochEndOffset) -> None:
             state, version = states[tp]
+            self._answered(state, unchecked)
             if state.version != version:
                 return
             question = asked[tp]
