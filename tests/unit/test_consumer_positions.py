@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from barnabas.consumer import LogTruncationError
+from barnabas.consumer import LogTruncationError, offset_fetcher
 from barnabas.consumer.completed_fetch import CompletedFetch
 from barnabas.consumer.subscription_state import (
     FetchStep,
@@ -13,7 +13,11 @@ from barnabas.consumer.subscription_state import (
     apply_epoch_end,
     fetch_step,
 )
-from barnabas_common.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from barnabas_common.errors import (
+    OffsetOutOfRangeError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+)
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.fetch import FetchedPartition
 from barnabas_common.messages.offsets import EpochEndOffset
@@ -370,3 +374,62 @@ async def test_a_partition_that_does_not_exist_does_not_hold_up_the_others_of_it
                     except UnknownTopicOrPartitionError as error:
                         assert "no partition 7" in str(error)
             assert offsets == list(range(10))
+
+
+async def test_a_position_does_not_wait_for_other_partitions_that_have_no_leader() -> None:
+    async with ScriptedBrokers(partitions=2) as brokers:
+        write(brokers, 0, 10)
+        brokers.log(1).leader = -1
+        async with consumer_of(brokers, default_api_timeout_ms=1_000) as consumer:
+            consumer.assign([TP, TopicPartition("flights", 1)])
+            assert await consumer.position(TP) == 0
+            with pytest.raises(RequestTimedOutError, match="no position for flights-1 in"):
+                await consumer.position(TopicPartition("flights", 1))
+
+
+async def test_topics_without_an_answer_are_looked_up_together() -> None:
+    """One after the other, each for two seconds: the last one, and the checks of positions after a
+    change of leader, waited for all of them."""
+    missing = [TopicPartition(f"nowhere-{number}", 0) for number in range(10)]
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 10)
+        async with consumer_of(brokers) as consumer:
+            consumer.assign([*missing, TP])
+            async with asyncio.timeout(10):
+                assert await consumer.position(TP) == 0
+                with pytest.raises(UnknownTopicOrPartitionError, match="nowhere-9"):
+                    await consumer.position(missing[-1])
+
+
+async def test_what_one_leader_says_about_positions_does_not_wait_for_another() -> None:
+    """A broker that stands still: nothing was read from the others until the request timed out."""
+
+    async def hold(broker_id: int, request: Any) -> None:
+        brokers.offset_faults.append(hold)
+        if broker_id == 2:
+            await asyncio.Event().wait()
+
+    async with ScriptedBrokers(partitions=2) as brokers:
+        write(brokers, 0, 10)
+        brokers.offset_faults.append(hold)
+        async with consumer_of(brokers) as consumer:
+            consumer.assign([TP, TopicPartition("flights", 1)])
+            assert len(await read(consumer, 10)) == 10
+            brokers.elect(0, leader=3)  # which must be asked about what was read
+            write(brokers, 10, 10)
+            assert len(await read(consumer, 10)) == 10
+
+
+async def test_a_partition_without_a_leader_keeps_nobody_from_reading_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No consumer of the topic could be started."""
+    monkeypatch.setattr(offset_fetcher, "_LEADERLESS_SECONDS", 0.2)
+    async with ScriptedBrokers(partitions=2) as brokers:
+        write(brokers, 0, 10)
+        write(brokers, 0, 5, partition=1)
+        brokers.log(1).leader = -1
+        async with consumer_of(brokers, "flights", default_api_timeout_ms=2_000) as consumer:
+            assert {record.partition for record in await read(consumer, 10)} == {0}
+            brokers.log(1).leader = 3
+            assert {record.partition for record in await read(consumer, 5)} == {1}

@@ -57,10 +57,7 @@ async def ask_leaders(
             return {tp: found[tp] for tp in wanted}
         cluster.check_open()
         await _check_partitions(cluster, missing, deadline - cluster.clock.monotonic())
-        failure = await _ask_once(cluster, missing, build, found)
-        for tp in missing:
-            if tp in found:
-                on_answer(tp, found[tp])
+        failure = await _ask_once(cluster, missing, build, found, on_answer)
         if failure is None:
             continue
         attempts += 1
@@ -112,8 +109,33 @@ async def _ask_once(
     partitions: Sequence[TopicPartition],
     build: BuildRequest,
     found: dict[TopicPartition, Any],
+    on_answer: Callable[[TopicPartition, Any], None],
 ) -> BarnabasError | None:
     """Send one request to each leader; returns a failure unless all partitions are found."""
+
+    async def ask(
+        broker_id: int, group: Sequence[tuple[TopicPartition, Leader]]
+    ) -> BarnabasError | None:
+        """What one leader says counts at once: another one may take long to answer."""
+        outcome = await _ask_leader(cluster, broker_id, build(group))
+        if isinstance(outcome, BarnabasError):
+            return outcome
+        failure: BarnabasError | None = None
+        asked = {tp for tp, _ in group}
+        for answer in outcome:
+            tp = TopicPartition(answer.topic, answer.partition)
+            if tp not in asked:
+                continue
+            if answer.error_code == ErrorCode.NONE:
+                found[tp] = answer
+                on_answer(tp, answer)
+                continue
+            failure = error_for(answer.error_code, str(tp))
+            if not failure.retriable:
+                refusals.append(failure)
+        return failure
+
+    refusals: list[BarnabasError] = []
     by_leader: dict[int, list[tuple[TopicPartition, Leader]]] = {}
     failure: BarnabasError | None = None
     for tp in partitions:
@@ -122,21 +144,10 @@ async def _ask_once(
             failure = LeaderNotAvailableError(f"{tp} has no leader now")
         else:
             by_leader.setdefault(leader.broker_id, []).append((tp, leader))
-    outcomes = await asyncio.gather(
-        *(_ask_leader(cluster, broker, build(group)) for broker, group in by_leader.items())
-    )
-    for outcome in outcomes:
-        if isinstance(outcome, BarnabasError):
-            failure = outcome
-            continue
-        for answer in outcome:
-            tp = TopicPartition(answer.topic, answer.partition)
-            if answer.error_code == ErrorCode.NONE:
-                found[tp] = answer
-                continue
-            failure = error_for(answer.error_code, str(tp))
-            if not failure.retriable:
-                raise failure
+    outcomes = await asyncio.gather(*(ask(broker, group) for broker, group in by_leader.items()))
+    if refusals:
+        raise refusals[0]
+    failure = next((outcome for outcome in reversed(outcomes) if outcome is not None), failure)
     left_out = [tp for tp in partitions if tp not in found]
     if failure is None and left_out:
         failure = UnknownServerError(f"the leader of {left_out[0]} left it out of its answer")

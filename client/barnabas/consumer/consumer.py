@@ -52,8 +52,8 @@ class Consumer(InGroup):
 
     Options are those of `ConsumerConfig`, by keyword. A consumer belongs to one event loop and
     starts with `async with`, `start()` or the first call that needs the cluster; to start is to
-    find its topics and first positions too, and raises `UnknownTopicOrPartitionError` if a topic
-    does not exist.
+    find its topics and first positions too (a partition without a leader is waited for some
+    seconds), and raises `UnknownTopicOrPartitionError` if a topic does not exist.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class Consumer(InGroup):
         state = self._assigned(partition)
         if not state.known:
             self._check_defined([tp for tp in self._positions.undefined() if tp == partition])
-            await self._offset_fetcher.settled()
+            await self._offset_fetcher.settled(lambda asked: asked is state)
         if not state.known:
             self._buffer.raise_failure(state)
             refusal = self._offset_fetcher.refusal(state)
@@ -335,7 +335,7 @@ class Consumer(InGroup):
             self._fetcher.start()
             self._offset_fetcher.start()
             # From here on "latest" means the records produced after the consumer was started.
-            await self._offset_fetcher.settled()
+            await self._offset_fetcher.begun()
         except BaseException:
             await self._close_membership(commit=False)
             await self._offset_fetcher.close()

@@ -1,15 +1,15 @@
 """Finds unknown positions, and validates known ones when a leader changes.
 
-One loop, woken by an assignment, a reset or new metadata. After an unclean election the new leader
-may lack records fetched from the old one; the end of the old epoch in its log shows it (KIP-320).
-Retriable failures are tried again as long as the consumer is open; the consumer's next poll raises
-the others.
+One loop, woken by an assignment, a reset or new metadata, begins rounds of requests. After an
+unclean election the new leader may lack records fetched from the old one; the end of the old epoch
+in its log shows it (KIP-320). Retriable failures are tried again as long as the consumer is open;
+the consumer's next poll raises the others.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from barnabas_common.errors import (
     BarnabasError,
@@ -43,14 +43,22 @@ logger = logging.getLogger(__name__)
 
 # One round of requests; a partition without an answer must not delay the others for longer.
 _ROUND_SECONDS = 2.5
+# A new topic has leaders by then. Without one, nobody can write to a partition meanwhile.
+_LEADERLESS_SECONDS = 10.0
 # A topic that the brokers have not known for this long was deleted: it is reported.
 _DELETED_AFTER_SECONDS = 10.0
 
 
 _States = Sequence[TopicPartitionState]
+Requests = Callable[[_States], Coroutine[Any, Any, None]]
+Wanted = Callable[[TopicPartitionState], bool]
 FetchCommitted = Callable[
     [Sequence[TopicPartition], float], Awaitable[Mapping[TopicPartition, OffsetAndMetadata | None]]
 ]
+
+
+def _any(_state: TopicPartitionState) -> bool:
+    return True
 
 
 class _Refusal(NamedTuple):
@@ -87,6 +95,9 @@ class OffsetFetcher:
         self.fetch_committed: FetchCommitted | None = None
         self._refused: dict[TopicPartition, _Refusal] = {}
         self._last_failure: BarnabasError | None = None
+        # The round of requests that each partition waits for.
+        self._asked: dict[TopicPartitionState, _States] = {}
+        self._closed = False
 
     def start(self) -> None:
         self._cluster.on_update(self.wake)
@@ -94,32 +105,49 @@ class OffsetFetcher:
         self.wake()
 
     async def close(self) -> None:
+        self._closed = True
         await self._tasks.close()
 
     def wake(self) -> None:
         self._wakeup.set()
 
-    async def settled(self) -> None:
-        """Wait until every assigned partition has a position, or an error instead of one.
+    async def begun(self) -> None:
+        """As `settled`, but partitions without a leader are waited for only a while: the others can
+        be read. Their positions are found later."""
+        try:
+            async with asyncio.timeout(min(self._timeout, _LEADERLESS_SECONDS)):
+                await self._wait(_any)
+        except TimeoutError:
+            await self.settled(self._has_leader)
+
+    def _has_leader(self, state: TopicPartitionState) -> bool:
+        return self._cluster.metadata.leader(state.topic_partition) is not None
+
+    async def settled(self, wanted: Wanted) -> None:
+        """Wait until each of the `wanted` partitions has a position, or an error instead.
 
         Raises `RequestTimedOutError` with the last failure after `default_api_timeout_ms`.
         """
         try:
             async with asyncio.timeout(self._timeout):
-                while any(
-                    not state.blocked and self.refusal(state) is None for state in self._unsettled()
-                ):
-                    self._settled.clear()
-                    await self._settled.wait()
+                await self._wait(wanted)
         except TimeoutError:
-            unknown = ", ".join(str(state.topic_partition) for state in self._unsettled())
+            unknown = ", ".join(str(state.topic_partition) for state in self._unsettled(wanted))
             raise RequestTimedOutError(
                 f"no position for {unknown} in {self._timeout:.1f} s; "
                 f"last failure: {self._last_failure}"
             ) from self._last_failure
 
-    def _unsettled(self) -> _States:
-        return [*self._positions.awaiting_committed(), *self._positions.unreset()]
+    async def _wait(self, wanted: Wanted) -> None:
+        while any(
+            not state.blocked and self.refusal(state) is None for state in self._unsettled(wanted)
+        ):
+            self._settled.clear()
+            await self._settled.wait()
+
+    def _unsettled(self, wanted: Wanted) -> _States:
+        unsettled = [*self._positions.awaiting_committed(), *self._positions.unreset()]
+        return [state for state in unsettled if wanted(state)]
 
     def refusal(self, state: TopicPartitionState) -> BarnabasError | None:
         """The error about a partition that did not exist a short time ago."""
@@ -134,29 +162,46 @@ class OffsetFetcher:
             await self._wakeup.wait()
             self._wakeup.clear()
             waiting = [s for s in self._positions.awaiting_committed() if not s.blocked]
-            if waiting:
-                await self._attempt(self._start_from_committed(waiting), waiting)
+            self._begin(self._start_from_committed, waiting)
             for states in self._unknown_by_topic():
-                await self._attempt(self._look_up(states), states)
-            unchecked = self._unchecked()
-            if unchecked:
-                await self._attempt(self._check(unchecked), unchecked)
+                self._begin(self._look_up, states)
+            self._begin(self._check, self._unchecked())
             self._report_deleted()
             self._settled.set()
 
-    async def _attempt(self, requests: Awaitable[None], states: _States) -> None:
+    def _begin(self, requests: Requests, states: _States) -> None:
+        """Send a round of requests about those of the partitions that wait for none.
+
+        No round waits for another: a broker that stands still, and topics without leaders, take all
+        the time there is.
+        """
+        free = [state for state in states if state not in self._asked]
+        if free and not self._closed:
+            self._asked.update(dict.fromkeys(free, free))
+            self._tasks.spawn(self._attempt(requests, free), requests.__name__)
+
+    async def _attempt(self, requests: Requests, states: _States) -> None:
         """Send one round of requests; after a retriable failure there is another round."""
         try:
-            await requests
+            await requests(states)
         except BarnabasError as error:
             self._last_failure = error
             # Retriable in Kafka; here it comes after the client has waited for the topic.
             unknown = isinstance(error, UnknownTopicOrPartitionError)
             if unknown or not error.retriable:
-                self._raise_later(states, error)
+                unanswered = [state for state in states if self._asked.get(state) is states]
+                self._raise_later(unanswered, error)
             else:
                 logger.warning("positions could not be found yet: %s", error)
-                self.wake()
+        finally:
+            for state in states:
+                self._answered(state, states)
+
+    def _answered(self, state: TopicPartitionState, round_of: _States) -> None:
+        """The round has no question about this partition any more; it may need another round."""
+        if self._asked.get(state) is round_of:
+            del self._asked[state]
+            self.wake()
 
     async def _start_from_committed(self, states: _States) -> None:
         assert self.fetch_committed is not None
@@ -190,6 +235,8 @@ class OffsetFetcher:
                 state.seek(answer.offset)
                 logger.info("%s: reading from offset %d", tp, answer.offset)
                 self._fetcher.wake()
+                self._settled.set()  # others may have no leader to ask
+            self._answered(state, states)
 
         await list_offsets(self._cluster, wanted, self._isolation, _ROUND_SECONDS, found)
 
@@ -216,6 +263,7 @@ class OffsetFetcher:
 
         def found(tp: TopicPartition, answer: EpochEndOffset) -> None:
             state, version = states[tp]
+            self._answered(state, unchecked)
             if state.version != version:
                 return
             question = asked[tp]
