@@ -113,13 +113,18 @@ def test_a_failure_under_an_earlier_leader_epoch_stops_no_replica() -> None:
     run_world(test)
 
 
-def test_a_replica_that_can_be_opened_again_is_online_again() -> None:
+@pytest.mark.parametrize("is_lost", [False, True], ids=["", "its first answer is lost"])
+def test_a_replica_that_can_be_opened_again_is_online_again(is_lost: bool) -> None:
+    """It has the role already when it answers the repeated request."""
+
     async def test(world: ControlWorld) -> None:
         await two_topics(world)
         world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
         await world.store.propagate_log_dir_event(1)
         await world.until_state(LOST, lambda s: s.isr == (2, 3))
         world.brokers[1].failing.clear()
+        if is_lost:
+            world.brokers[1].failing[LOST] = ErrorCode.STALE_CONTROLLER_EPOCH
         await world.store.propagate_log_dir_event(1)
 
         def nobody_is_offline() -> bool:

@@ -39,11 +39,15 @@ def writer_of(session: object, events: EventLog) -> ZooKeeperIsrWriter:
     return ZooKeeperIsrWriter(lambda: store, facts, events)
 
 
+async def register(world: ControlWorld, broker_id: int) -> None:
+    broker = Broker(broker_id, (Endpoint("PLAINTEXT", f"host{broker_id}", 1),))
+    path, data = znodes.broker_path(broker_id), znodes.encode_broker(broker, 0)
+    await world.store.session.create(path, data, ephemeral=True)
+
+
 async def prepare(world: ControlWorld) -> None:
     for broker_id in (1, 2, 3):
-        broker = Broker(broker_id, (Endpoint("PLAINTEXT", f"host{broker_id}", 1),))
-        path, data = znodes.broker_path(broker_id), znodes.encode_broker(broker, 0)
-        await world.store.session.create(path, data, ephemeral=True)
+        await register(world, broker_id)
     await world.store.ensure(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(1))
     topic = b'{"version":3,"topic_id":"id-of-flights","partitions":{"0":[1,2,3]}}'
     await world.store.ensure(znodes.topic_path("flights"), topic)
@@ -83,5 +87,22 @@ def test_an_election_or_a_change_since_the_reading_stops_it(path: str, data: byt
         assert "BadVersion" in refused.cause
         (_,) = await writer.write([SHRINK], "no controller answers")
         assert not writer._conflicts, "what is settled need not be remembered"
+
+    run_world(test)
+
+
+def test_a_change_that_the_leader_cannot_write_waits_for_the_controller() -> None:
+    """The controller may have received it, and accept it later: the leader must not forget it."""
+
+    async def test(world: ControlWorld) -> None:
+        await prepare(world)
+        writer = writer_of(world.store.session, EventLog(1))
+        await world.store.put(znodes.broker_path(2), b"nonsense")
+        assert await writer.write([SHRINK], "no controller answers") == []
+        await world.store.session.delete(znodes.broker_path(2))
+        assert await writer.write([SHRINK], "no controller answers") == []
+        await register(world, 2)
+        (result,) = await writer.write([SHRINK], "no controller answers")
+        assert result.answer.error_code == 0
 
     run_world(test)

@@ -195,11 +195,13 @@ class ZooKeeperIsrWriter:
                 return IsrWriteResult(
                     accepted(item, decision.state), f"{snapshot.why}; read from ZooKeeper"
                 )
-            case Reject():
-                if decision.code is ErrorCode.FENCED_LEADER_EPOCH:
-                    await self._take_role(snapshot, partition, current)
+            case Reject(ErrorCode.FENCED_LEADER_EPOCH):
+                await self._take_role(snapshot, partition, current)
                 return IsrWriteResult(rejected(item, decision.code), SOURCE)
-        return None
+            case _:
+                # The change waits, also if it is refused here: the controller may have received it,
+                # and may still accept it.
+                return None
 
     async def _write(
         self,

@@ -11,7 +11,11 @@ from functools import partial
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
-from barnabas_common.messages.control import LeaderAndIsrRequest, LeaderAndIsrResponse
+from barnabas_common.messages.control import (
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+)
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.controller_term import ControllerTerm
@@ -247,30 +251,31 @@ class BrokerChanges:
         KAFKA_STORAGE_ERROR means that the replica's log directory failed, CORRUPT_MESSAGE that its
         log is damaged, INCONSISTENT_TOPIC_ID that a log of a deleted topic is in its place: the
         broker was away when the partition moved from it, or the topic was deleted. NONE means that
-        the replica works. An answer about an earlier topic of the same name is ignored, and so is
-        an answer of an earlier incarnation of the broker. A failure under an earlier leader epoch
-        is ignored too: the broker has been sent the newer epoch since, and may have opened the log
-        for it.
+        the replica works (`_works`). An answer about an earlier topic of the same name is ignored,
+        and so is an answer of an earlier incarnation of the broker. A failure under an earlier
+        leader epoch is ignored too: the broker has been sent the newer epoch since, and may have
+        opened the log for it.
         """
         broker = self._context.brokers.get(broker_id)
         if broker is None or broker.epoch != request.broker_epoch:
             return
-        topic_ids = {state.topic: state.topic_id for state in request.partitions}
-        epochs = {TopicPartition(s.topic, s.partition): s.leader_epoch for s in request.partitions}
+        asked = {TopicPartition(s.topic, s.partition): s for s in request.partitions}
         failed = self._context.failed_replicas.setdefault(broker_id, {})
         lost: dict[ErrorCode, list[Replica]] = {code: [] for code in FAILED}
         found: list[Replica] = []
         for answer in response.partitions:
             partition = TopicPartition(answer.topic, answer.partition)
-            if topic_ids.get(answer.topic, "") != self._context.topic_ids.get(answer.topic, ""):
+            question = asked.get(partition)
+            topic_id = self._context.topic_ids.get(answer.topic, "")
+            if question is None or question.topic_id != topic_id:
                 continue
             current = self._context.leadership.get(partition)
-            is_late = current is not None and epochs[partition] < current.leader_epoch
+            is_late = current is not None and question.leader_epoch < current.leader_epoch
             if answer.error_code in FAILED and partition not in failed and not is_late:
                 code = ErrorCode(answer.error_code)
                 lost[code].append(Replica(partition, broker_id))
                 failed[partition] = code is not ErrorCode.KAFKA_STORAGE_ERROR
-            elif answer.error_code == ErrorCode.NONE and partition in failed:
+            elif partition in failed and _works(answer.error_code, question):
                 found.append(Replica(partition, broker_id))
                 del failed[partition]
         for code, replicas in lost.items():
@@ -281,6 +286,13 @@ class BrokerChanges:
             cause = f"replicas on broker {broker_id} are available again"
             await self._replicas.change(found, ReplicaState.ONLINE, cause)
             await self._partitions.elect_where_missing(cause)
+
+
+def _works(error_code: int, question: LeaderAndIsrPartition) -> bool:
+    """Whether the replica has taken the role, or has it already: the answer to an earlier attempt
+    at the same request may have been lost. A replica that is only asked takes none."""
+    has_role = error_code == ErrorCode.STALE_CONTROLLER_EPOCH and not question.tell_only
+    return has_role or error_code == ErrorCode.NONE
 
 
 def _cause(broker_ids: Sequence[int], what: str) -> str:
