@@ -114,15 +114,15 @@ REQUESTS = Section(
         opposite(
             "LeaderAndIsr answered KAFKA_STORAGE_ERROR",
             _BROKERS,
-            "            elif answer.error_code == ErrorCode.NONE and partition in failed:\n",
+            "            elif partition in failed and _works(answer.error_code, question):\n",
             "            elif False:\n",
             "simulation/test_controller_disks.py::test_a_replica_that_can_be_opened_again_is_online_again",
         ),
         opposite(
             "LeaderAndIsr answered KAFKA_STORAGE_ERROR",
             "brokers/broker_changes.py",
-            '            if topic_ids.get(answer.topic, "") != self._context.topic_ids.get(answer.topic, ""):\n',
-            "            if False:\n",
+            "            if question is None or question.topic_id != topic_id:\n",
+            "            if question is None:\n",
             "simulation/test_controller_events.py::test_an_answer_about_an_earlier_topic_or_by_an_earlier_incarnation_is_ignored",
         ),
         opposite(
@@ -138,6 +138,13 @@ REQUESTS = Section(
             "return broker_epoch != ANY_EPOCH and broker_epoch < own",
             "return broker_epoch != ANY_EPOCH and broker_epoch != own",
             "simulation/test_replication_roles.py::test_an_old_controller_and_an_order_to_an_earlier_incarnation_are_ignored",
+        ),
+        opposite(
+            "A request that comes after a later one",
+            "replica/controller_fence.py",
+            "return 0 < number < newest",
+            "return False",
+            "unit/test_controller_fence.py::test_a_request_that_comes_after_a_later_one_is_refused",
         ),
         opposite(
             "A request of an earlier controller",

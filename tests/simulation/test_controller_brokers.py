@@ -238,3 +238,15 @@ def test_the_preferred_replicas_lead_again_after_a_while() -> None:
         assert state.isr == (2, 3, 1)
 
     run_world(test, dataclasses.replace(QUIET, auto_leader_rebalance_enable=True))
+
+
+def test_the_requests_of_a_controller_are_numbered() -> None:
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2)
+        await world.create_topic(FLIGHTS.topic, {0: [1, 2]})
+        await world.until(lambda: world.brokers[1].role(FLIGHTS) is not None)
+        numbers = [request.number for request in world.brokers[1].told]
+        assert len(numbers) > 1 and numbers[0] > 0
+        assert numbers == sorted(set(numbers))
+
+    run_world(test)

@@ -420,7 +420,7 @@ async def test_what_one_leader_says_about_positions_does_not_wait_for_another() 
             assert len(await read(consumer, 10)) == 10
 
 
-async def test_a_partition_without_a_leader_keeps_nobody_from_reading_the_others(
+async def test_a_partition_without_a_leader_keeps_no_reader_from_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No consumer of the topic could be started."""

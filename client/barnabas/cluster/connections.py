@@ -26,7 +26,7 @@ class Connections:
     def channel(self, address: Address, service: Service) -> Channel:
         """The channel to a service at an address; the first call creates it.
 
-        Raises `ClosedError` after `close`: nobody would close a channel any more.
+        Raises `ClosedError` after `close`: a new channel would never be closed.
         """
         self.check_open()
         key = (address, service)

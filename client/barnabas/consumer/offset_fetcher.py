@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 # One round of requests; a partition without an answer must not delay the others for longer.
 _ROUND_SECONDS = 2.5
-# A new topic has leaders by then. Without one, nobody can write to a partition meanwhile.
+# A new topic has leaders by then. Without one, no records come to a partition meanwhile.
 _LEADERLESS_SECONDS = 10.0
 # A topic that the brokers have not known for this long was deleted: it is reported.
 _DELETED_AFTER_SECONDS = 10.0

@@ -57,7 +57,8 @@ class LeaderAndIsrPartition:
 class LeaderAndIsrRequest:
     """Makes a broker leader or follower of these partitions.
 
-    `live_leaders` has the addresses of their leaders on the inter-broker listener.
+    `live_leaders` has the addresses of their leaders on the inter-broker listener. `number` rises
+    with each request of a controller, UpdateMetadata and StopReplica included; 0: not numbered.
     """
 
     controller_id: int
@@ -65,6 +66,7 @@ class LeaderAndIsrRequest:
     broker_epoch: int
     partitions: list[LeaderAndIsrPartition] = field(default_factory=list)
     live_leaders: list[BrokerEndpoint] = field(default_factory=list)
+    number: int = 0
 
 
 @dataclass(slots=True)
@@ -153,6 +155,7 @@ class UpdateMetadataRequest:
     shutting_down_brokers: list[int] = field(default_factory=list)
     names_all_topics: bool = False
     other_topics: list[str] = field(default_factory=list)
+    number: int = 0
 
 
 @dataclass(slots=True)
@@ -185,6 +188,7 @@ class StopReplicaRequest:
     controller_epoch: int
     broker_epoch: int
     partitions: list[StopReplicaPartition] = field(default_factory=list)
+    number: int = 0
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """Sends control requests: one queue and one request in flight for each broker.
 
 So every broker receives the controller's decisions in order. A request is sent again until the
-broker answers or is no longer registered; receiving it twice does no harm.
+broker answers or is no longer registered; receiving it twice does no harm. Requests are numbered,
+because an abandoned connection may deliver one after later ones.
 
 A failure detector holds the stream open between requests, because its end shows a failure.
 """
@@ -10,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import count
 
 from barnabas_common.errors import KafkaError, TransportError
 from barnabas_common.messages import SERVICES
@@ -58,6 +60,7 @@ class ControllerChannelManager:
         self._on_response = on_response
         self._on_suspicion = on_suspicion
         self._own_id = own_id
+        self._numbers = count(1)
         self._senders: dict[int, _RequestSender] = {}
         self._failure_detectors: dict[int, FailureDetector] = {}
 
@@ -143,6 +146,7 @@ class ControllerChannelManager:
         """Queue a request; it is dropped if the broker is not registered."""
         sender = self._senders.get(broker_id)
         if sender is not None:
+            request.number = next(self._numbers)
             sender.requests.put_nowait(request)
 
     async def close(self) -> None:

@@ -102,18 +102,20 @@ class LeaderAndIsrPartition(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., controller_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., replicas: _Optional[_Iterable[int]] = ..., adding_replicas: _Optional[_Iterable[int]] = ..., removing_replicas: _Optional[_Iterable[int]] = ..., is_new: bool = ..., leader_recovery_state: _Optional[int] = ..., cause: _Optional[str] = ..., tell_only: bool = ...) -> None: ...
 
 class LeaderAndIsrRequest(_message.Message):
-    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_leaders")
+    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_leaders", "number")
     CONTROLLER_ID_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     LIVE_LEADERS_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     controller_id: int
     controller_epoch: int
     broker_epoch: int
     partitions: _containers.RepeatedCompositeFieldContainer[LeaderAndIsrPartition]
     live_leaders: _containers.RepeatedCompositeFieldContainer[BrokerEndpoint]
-    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[LeaderAndIsrPartition, _Mapping]]] = ..., live_leaders: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ...) -> None: ...
+    number: int
+    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[LeaderAndIsrPartition, _Mapping]]] = ..., live_leaders: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., number: _Optional[int] = ...) -> None: ...
 
 class HeldRole(_message.Message):
     __slots__ = ("topic", "partition", "leader_epoch", "leader", "in_sync_replicas", "log_epoch", "log_end_offset")
@@ -178,7 +180,7 @@ class SuspectedBroker(_message.Message):
     def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ...) -> None: ...
 
 class UpdateMetadataRequest(_message.Message):
-    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_brokers", "suspected_brokers", "shutting_down_brokers", "names_all_topics", "other_topics")
+    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_brokers", "suspected_brokers", "shutting_down_brokers", "names_all_topics", "other_topics", "number")
     CONTROLLER_ID_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -188,6 +190,7 @@ class UpdateMetadataRequest(_message.Message):
     SHUTTING_DOWN_BROKERS_FIELD_NUMBER: _ClassVar[int]
     NAMES_ALL_TOPICS_FIELD_NUMBER: _ClassVar[int]
     OTHER_TOPICS_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     controller_id: int
     controller_epoch: int
     broker_epoch: int
@@ -197,7 +200,8 @@ class UpdateMetadataRequest(_message.Message):
     shutting_down_brokers: _containers.RepeatedScalarFieldContainer[int]
     names_all_topics: bool
     other_topics: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ..., live_brokers: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., suspected_brokers: _Optional[_Iterable[_Union[SuspectedBroker, _Mapping]]] = ..., shutting_down_brokers: _Optional[_Iterable[int]] = ..., names_all_topics: bool = ..., other_topics: _Optional[_Iterable[str]] = ...) -> None: ...
+    number: int
+    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ..., live_brokers: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., suspected_brokers: _Optional[_Iterable[_Union[SuspectedBroker, _Mapping]]] = ..., shutting_down_brokers: _Optional[_Iterable[int]] = ..., names_all_topics: bool = ..., other_topics: _Optional[_Iterable[str]] = ..., number: _Optional[int] = ...) -> None: ...
 
 class UpdateMetadataResponse(_message.Message):
     __slots__ = ("error_code", "controller_epoch")
@@ -224,16 +228,18 @@ class StopReplicaPartition(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., delete_partition: bool = ..., cause: _Optional[str] = ..., topic_id: _Optional[str] = ...) -> None: ...
 
 class StopReplicaRequest(_message.Message):
-    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions")
+    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "number")
     CONTROLLER_ID_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     controller_id: int
     controller_epoch: int
     broker_epoch: int
     partitions: _containers.RepeatedCompositeFieldContainer[StopReplicaPartition]
-    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[StopReplicaPartition, _Mapping]]] = ...) -> None: ...
+    number: int
+    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[StopReplicaPartition, _Mapping]]] = ..., number: _Optional[int] = ...) -> None: ...
 
 class StopReplicaResponse(_message.Message):
     __slots__ = ("error_code", "partitions", "controller_epoch")
