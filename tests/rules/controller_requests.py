@@ -4,7 +4,7 @@ from tests.support.opposites import Section, opposite
 
 _TABLE = "rules-controller.md"
 _BATCH = "channels/request_batch.py"
-_BROKERS = "brokers/broker_changes.py"
+_ANSWERS = "brokers/answered_roles.py"
 _ALTER = "partitions/alter_partition.py"
 
 REQUESTS = Section(
@@ -92,37 +92,37 @@ REQUESTS = Section(
         ),
         opposite(
             "LeaderAndIsr answered KAFKA_STORAGE_ERROR",
-            _BROKERS,
-            "            if answer.error_code in FAILED and partition not in failed and not is_late:\n",
-            "            if False:\n",
+            _ANSWERS,
+            "        if answer.error_code in FAILED and partition not in failed and not is_late:\n",
+            "        if False:\n",
             "simulation/test_controller_brokers.py::test_a_failed_disk_moves_the_leadership_of_its_partitions_alone",
         ),
         opposite(
             "... INCONSISTENT_TOPIC_ID",
-            _BROKERS,
+            _ANSWERS,
             '    ErrorCode.INCONSISTENT_TOPIC_ID: "broker {} has a log of another topic of that name",\n',
             "",
             "simulation/test_strays.py::test_a_topic_is_led_although_one_of_its_brokers_has_a_log_of_an_earlier_topic",
         ),
         opposite(
             "A failure under an earlier leader epoch is ignored",
-            _BROKERS,
+            _ANSWERS,
             "in FAILED and partition not in failed and not is_late:",
             "in FAILED and partition not in failed:",
             "simulation/test_controller_disks.py::test_a_failure_under_an_earlier_leader_epoch_stops_no_replica",
         ),
         opposite(
             "LeaderAndIsr answered KAFKA_STORAGE_ERROR",
-            _BROKERS,
-            "            elif partition in failed and _works(answer.error_code, question):\n",
-            "            elif False:\n",
+            _ANSWERS,
+            "        elif partition in failed and _works(answer.error_code, question):\n",
+            "        elif False:\n",
             "simulation/test_controller_disks.py::test_a_replica_that_can_be_opened_again_is_online_again",
         ),
         opposite(
             "LeaderAndIsr answered KAFKA_STORAGE_ERROR",
-            "brokers/broker_changes.py",
-            "            if question is None or question.topic_id != topic_id:\n",
-            "            if question is None:\n",
+            _ANSWERS,
+            "        if question is None or question.topic_id != topic_id:\n",
+            "        if question is None:\n",
             "simulation/test_controller_events.py::test_an_answer_about_an_earlier_topic_or_by_an_earlier_incarnation_is_ignored",
         ),
         opposite(

@@ -13,6 +13,7 @@ from unittest import mock
 
 import pytest
 from barnabas import Admin
+from barnabas_broker.replica import controller_fence
 from barnabas_broker.replica.vanished import VanishedReplicas
 from barnabas_common.errors import TopicAlreadyExistsError
 from barnabas_common.errors.error_code import ErrorCode
@@ -158,7 +159,14 @@ async def only_alive(cluster: SimulatedCluster, broker_id: int) -> None:
 
 
 @pytest.mark.parametrize("delete", [True, False], ids=["delete", "stop"])
-def test_a_late_stop_replica_leaves_the_topic_that_has_the_name_now(delete: bool) -> None:
+@pytest.mark.parametrize("is_numbered", [True, False], ids=["by its number", "by its topic id"])
+def test_a_late_stop_replica_leaves_the_topic_that_has_the_name_now(
+    delete: bool, is_numbered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number shows that it is late; a broker that has restarted since knows no number."""
+    if not is_numbered:
+        monkeypatch.setattr(controller_fence, "is_late", lambda _number, _newest: False)
+
     async def test(cluster: SimulatedCluster, admin: Admin) -> None:
         await produce(cluster, History(), range(5))
         boss = state.controller(cluster)
@@ -179,7 +187,7 @@ def test_a_late_stop_replica_leaves_the_topic_that_has_the_name_now(delete: bool
         assert partition is not None and partition.log is not None
         assert partition.log.log_end_offset == 5
         (fenced,) = kinds(cluster, victim, EventKind.REQUEST_FENCED)
-        assert "a StopReplica for topic id" in fenced
+        assert ("came after one" if is_numbered else "a StopReplica for topic id") in fenced
         await produce(cluster, history, range(10, 15))
         await only_alive(cluster, victim)
         judge({TP: history}, {TP: await read_back(cluster)}).assert_good()

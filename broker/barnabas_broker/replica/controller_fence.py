@@ -63,7 +63,7 @@ class ControllerFence:
         if is_controller_epoch_stale(request.controller_epoch, self.controller_epoch):
             self._report(f"{name} came from a controller that was replaced", request)
             return ErrorCode.STALE_CONTROLLER_EPOCH
-        if request.controller_epoch > self.controller_epoch:
+        if request.controller_epoch != self.controller_epoch:
             self._number = 0
         if is_late(request.number, self._number):
             self._report(f"{name} came after one that the controller sent later", request)

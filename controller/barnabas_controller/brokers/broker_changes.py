@@ -9,15 +9,10 @@ registers again. Replicas on failed log directories are handled here too.
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
-from barnabas_common.messages.control import (
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-)
-from barnabas_common.topic_partition import TopicPartition
+from barnabas_common.messages.control import LeaderAndIsrRequest, LeaderAndIsrResponse
 
+from barnabas_controller.brokers.answered_roles import FAILED, failed_and_found
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.eligibility.absence import await_registration
 from barnabas_controller.errors import MalformedZnode
@@ -36,12 +31,6 @@ SESSION_ENDED = "vanished: its ZooKeeper session ended without a controlled shut
 STILL_CONNECTED = (
     f"{SESSION_ENDED}, or its registration was deleted: its control stream is still open"
 )
-# The answers to LeaderAndIsr by which a replica has failed, and what then is said of its broker.
-FAILED = {
-    ErrorCode.KAFKA_STORAGE_ERROR: "a log directory of broker {} failed",
-    ErrorCode.CORRUPT_MESSAGE: "the log of broker {} is damaged",
-    ErrorCode.INCONSISTENT_TOPIC_ID: "broker {} has a log of another topic of that name",
-}
 STOPPED = "stopped after a controlled shutdown"
 
 
@@ -246,38 +235,8 @@ class BrokerChanges:
     async def _on_leader_and_isr_answered(
         self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
     ) -> None:
-        """Record which replicas have failed and which are available again.
-
-        KAFKA_STORAGE_ERROR means that the replica's log directory failed, CORRUPT_MESSAGE that its
-        log is damaged, INCONSISTENT_TOPIC_ID that a log of a deleted topic is in its place: the
-        broker was away when the partition moved from it, or the topic was deleted. NONE means that
-        the replica works (`_works`). An answer about an earlier topic of the same name is ignored,
-        and so is an answer of an earlier incarnation of the broker. A failure under an earlier
-        leader epoch is ignored too: the broker has been sent the newer epoch since, and may have
-        opened the log for it.
-        """
-        broker = self._context.brokers.get(broker_id)
-        if broker is None or broker.epoch != request.broker_epoch:
-            return
-        asked = {TopicPartition(s.topic, s.partition): s for s in request.partitions}
-        failed = self._context.failed_replicas.setdefault(broker_id, {})
-        lost: dict[ErrorCode, list[Replica]] = {code: [] for code in FAILED}
-        found: list[Replica] = []
-        for answer in response.partitions:
-            partition = TopicPartition(answer.topic, answer.partition)
-            question = asked.get(partition)
-            topic_id = self._context.topic_ids.get(answer.topic, "")
-            if question is None or question.topic_id != topic_id:
-                continue
-            current = self._context.leadership.get(partition)
-            is_late = current is not None and question.leader_epoch < current.leader_epoch
-            if answer.error_code in FAILED and partition not in failed and not is_late:
-                code = ErrorCode(answer.error_code)
-                lost[code].append(Replica(partition, broker_id))
-                failed[partition] = code is not ErrorCode.KAFKA_STORAGE_ERROR
-            elif partition in failed and _works(answer.error_code, question):
-                found.append(Replica(partition, broker_id))
-                del failed[partition]
+        """Handle the replicas that have failed, and those that are available again."""
+        lost, found = failed_and_found(self._context, broker_id, request, response)
         for code, replicas in lost.items():
             if replicas:
                 await self._on_replicas_offline(replicas, FAILED[code].format(broker_id))
@@ -286,13 +245,6 @@ class BrokerChanges:
             cause = f"replicas on broker {broker_id} are available again"
             await self._replicas.change(found, ReplicaState.ONLINE, cause)
             await self._partitions.elect_where_missing(cause)
-
-
-def _works(error_code: int, question: LeaderAndIsrPartition) -> bool:
-    """Whether the replica has taken the role, or has it already: the answer to an earlier attempt
-    at the same request may have been lost. A replica that is only asked takes none."""
-    has_role = error_code == ErrorCode.STALE_CONTROLLER_EPOCH and not question.tell_only
-    return has_role or error_code == ErrorCode.NONE
 
 
 def _cause(broker_ids: Sequence[int], what: str) -> str:
