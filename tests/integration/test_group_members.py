@@ -167,7 +167,8 @@ async def test_the_check_finds_work_that_was_left_out(tmp_path: Path) -> None:
 async def test_operators_see_and_reset_a_group(cluster: LocalCluster, tmp_path: Path) -> None:
     shell = Shell(cluster.bootstrap, tmp_path)
     shell.ok("topic", "create", "orders", "--partitions", "3", "--replication-factor", "3")
-    shell.ok("produce", "orders", stdin="".join(f"{n}\n" for n in range(30)))
+    keyed = "".join(f"{n}:{n}\n" for n in range(30))  # each partition gets some
+    shell.ok("produce", "orders", "--key-separator", ":", stdin=keyed)
     printed = shell.ok(
         "consume", "orders", "--group", "shop", "--from-beginning", "--max-messages", "30"
     )
