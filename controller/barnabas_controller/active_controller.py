@@ -86,7 +86,8 @@ class ActiveController:
         self.deletion = TopicDeletionManager(term, self.partitions, self.replicas)
         self.reassignments = Reassignments(term, self.partitions, self.replicas, self.deletion)
         on_changed = self.reassignments.on_topic_changed
-        self.topics = TopicChanges(term, self.partitions, self.replicas, on_changed)
+        on_mended = self.deletion.read_requests
+        self.topics = TopicChanges(term, self.partitions, self.replicas, on_changed, on_mended)
         self.reassignment_requests = ReassignmentRequests(term, self.reassignments)
         self.growth = TopicGrowth(term)
         self.brokers = BrokerChanges(

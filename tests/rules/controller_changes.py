@@ -249,7 +249,7 @@ DELETION = Section(
         opposite(
             "A deletion request is `/admin/delete_topics/T`",
             _DELETION,
-            "            await self._refuse(known)\n            return\n",
+            "            await self._refuse(requested)\n            return\n",
             "            pass\n",
             "simulation/test_controller_topics.py::test_with_deletion_disabled_the_wish_is_removed_and_the_topic_stays",
         ),

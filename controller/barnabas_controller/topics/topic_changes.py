@@ -5,7 +5,7 @@ well.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from barnabas_common.errors import InvalidTopicError
@@ -33,7 +33,8 @@ logger = logging.getLogger(__name__)
 class TopicChanges:
     """Handles the events of `/brokers/topics` and below.
 
-    `on_changed(topic)` is called when the znode of a topic was written without new partitions.
+    `on_changed(topic)` is called when the znode of a topic was written without new partitions,
+    `on_mended()` when a malformed one can be read.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class TopicChanges:
         partitions: PartitionStateMachine,
         replicas: ReplicaStateMachine,
         on_changed: Callable[[str], None],
+        on_mended: Callable[[], Awaitable[None]],
     ) -> None:
         self._term = term
+        self._on_mended = on_mended
         self._on_changed = on_changed
         self._context = term.context
         self._partitions = partitions
@@ -87,6 +90,8 @@ class TopicChanges:
         present = await self._term.store.topics(self.watch)
         there = set(present)
         removed = [topic for topic in self._context.assignments if topic not in there]
+        unreadable = [topic for topic in self._context.unreadable_topics if topic not in there]
+        await self._term.fenced.delete_topic_deletions(unreadable)
         await self._remove(removed)
         new = [topic for topic in present if topic not in self._context.assignments]
         await self._create(await self.load(new))
@@ -107,6 +112,8 @@ class TopicChanges:
 
     async def _create(self, nodes: Mapping[str, TopicZnode]) -> None:
         created: list[TopicPartition] = []
+        if not self._context.unreadable_topics.keys().isdisjoint(nodes):
+            self._term.enqueue("a topic can be read again", self._on_mended)
         for topic, node in nodes.items():
             self._context.set_topic(topic, node)
             partitions = self._context.partitions([topic])

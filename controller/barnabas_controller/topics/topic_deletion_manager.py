@@ -2,7 +2,8 @@
 
 A deletion request is a znode under `/admin/delete_topics`. While a replica is offline the topic is
 ineligible for deletion and waits; the deletion is resumed when the broker registers. The topic's
-znodes are deleted after all brokers have reported that their logs of the topic are deleted.
+znodes are deleted after all brokers have reported that their logs of the topic are deleted. While
+the topic's own znode is malformed the request waits too: some replicas may be deleted already.
 """
 
 import logging
@@ -39,7 +40,7 @@ class TopicDeletionManager:
         self._context = term.context
         self._partitions = partitions
         self._replicas = replicas
-        self.watch = term.watch("topics to delete changed", self._on_topic_deletion)
+        self.watch = term.watch("topics to delete changed", self.read_requests)
 
     async def start(self, to_delete: Sequence[str]) -> None:
         """At failover: adopt the deletion requests. `resume` starts the deletions later."""
@@ -50,7 +51,7 @@ class TopicDeletionManager:
         known = [topic for topic in to_delete if topic in context.assignments]
         if len(known) < len(to_delete):
             # The others have no replicas to delete, as far as the controller could read them.
-            self._term.enqueue("unknown topics are to be deleted", self._on_topic_deletion)
+            self._term.enqueue("unknown topics are to be deleted", self.read_requests)
         for topic in known:
             context.topics_to_delete[topic] = None
             if context.is_being_reassigned(topic) or any(
@@ -59,24 +60,29 @@ class TopicDeletionManager:
             ):
                 context.deletion_ineligible[topic] = None
 
-    async def _on_topic_deletion(self) -> None:
-        """`/admin/delete_topics` has other children."""
+    async def read_requests(self) -> None:
+        """`/admin/delete_topics` has other children, or a topic can be read again."""
         to_delete = await self._term.store.topics_to_delete(self.watch)
-        unknown = [topic for topic in to_delete if topic not in self._context.assignments]
+        known, unreadable = self._context.assignments, self._context.unreadable_topics
+        unknown = [
+            topic
+            for topic in to_delete
+            if topic not in known and not (topic in unreadable and is_legal_topic_name(topic))
+        ]
         new = await self._not_read_yet(unknown)
         if new:  # the event that reads them is in the queue already
-            self._term.enqueue("new topics are to be deleted", self._on_topic_deletion)
+            self._term.enqueue("new topics are to be deleted", self.read_requests)
         unknown = [topic for topic in unknown if topic not in new]
         if unknown:
             logger.warning("deletion of unknown topics requested: %s", unknown)
             await self._term.fenced.delete_topic_deletions(unknown)
-        known = [topic for topic in to_delete if topic in self._context.assignments]
+        requested = [topic for topic in to_delete if topic in known]
         if not self._term.config.delete_topic_enable:
-            await self._refuse(known)
+            await self._refuse(requested)
             return
-        if known:
-            self._context.topics_to_delete.update(dict.fromkeys(known))
-            for topic in known:
+        if requested:
+            self._context.topics_to_delete.update(dict.fromkeys(requested))
+            for topic in requested:
                 if self._context.is_being_reassigned(topic):
                     self._mark_ineligible_for_deletion(
                         topic, "partitions of it are being reassigned"
