@@ -97,8 +97,11 @@ def test_what_was_read_of_partitions_that_are_no_longer_assigned_is_committed(ho
                 consumer.assign(PARTITIONS[1:2])
             else:
                 await consumer.unsubscribe()
-            await asyncio.sleep(1)
-            assert brokers.groups["g"].offsets[PARTITIONS[0]][0] == 3
+            offsets = brokers.groups["g"].offsets
+            async with asyncio.timeout(1):
+                while PARTITIONS[0] not in offsets:
+                    await asyncio.sleep(0.01)
+            assert offsets[PARTITIONS[0]][0] == 3
 
     story(scenario)
 

@@ -3,15 +3,12 @@
 Its ISR names a replica that has left it since.
 """
 
-import asyncio
-
 import pytest
-from barnabas_controller.store import znodes
 from barnabas_simulator.campaign import state
 
-from tests.simulation.test_states_deleted import PATH, one_behind
+from tests.simulation.test_states_deleted import PATH, one_behind, the_leader_dies
 from tests.support.whole_cluster import TP
-from tests.support.zookeeper_scene import Scene, data, in_a_cluster, made_again
+from tests.support.zookeeper_scene import Scene, data, in_a_cluster, made_again, next_controller
 
 
 @pytest.mark.parametrize("renewed", [True, False], ids=["another controller", ""])
@@ -34,12 +31,7 @@ def test_the_replica_does_not_lead_without_the_records(
         else:
             cluster.zookeeper.put(PATH, older)
         if renewed:
-            cluster.zookeeper.delete(znodes.CONTROLLER)
-            await asyncio.sleep(3)
-        cluster.kill(leader)
-        await asyncio.sleep(10)
-        cluster.network.heal(cluster.host(late), cluster.host(leader))
-        cluster.start_broker(leader)
-        await scene.check()
+            await next_controller(scene)
+        await the_leader_dies(scene, leader, late)
 
     in_a_cluster(test)

@@ -5,11 +5,12 @@ import asyncio
 import pytest
 from barnabas import Admin
 from barnabas_common.events import EventKind
+from barnabas_simulator.campaign import state
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
 from tests.support.whole_cluster import TP
-from tests.support.zookeeper_scene import SETTINGS, Scene
+from tests.support.zookeeper_scene import SECONDS_TO_HEAL, SETTINGS, Scene
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])
@@ -28,7 +29,9 @@ def test_a_broker_without_one_of_its_directories_does_not_lead_by_an_empty_log(h
         others = [b for b in cluster.broker_ids if b != last]
         for broker_id in others:
             cluster.kill(broker_id)
-            await asyncio.sleep(10)
+            async with asyncio.timeout(SECONDS_TO_HEAL):
+                while broker_id in state.partition_states(cluster)[TP].state.isr:
+                    await asyncio.sleep(0.05)
         if how == "killed":
             cluster.kill(last)
         else:
@@ -36,12 +39,12 @@ def test_a_broker_without_one_of_its_directories_does_not_lead_by_an_empty_log(h
         both = cluster._config
         cluster._config = {**both, "log.dirs": "/a"}
         cluster.start_broker(last)
-        await asyncio.sleep(10)
+        await asyncio.sleep(10)  # long enough to lead by the empty log
         (started,) = [e for e in scene.events(EventKind.BROKER_STARTED) if e.broker_id == last][-1:]
         cluster._config = both
         for broker_id in others:
             cluster.start_broker(broker_id)
-        await asyncio.sleep(40)
+        await scene.whole(within=60)
         await scene.check()
         assert "log.dirs" in started.cause
 

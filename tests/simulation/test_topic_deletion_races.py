@@ -257,7 +257,7 @@ def test_a_broker_that_registers_again_while_it_is_to_delete_is_not_waited_for_i
         registered = await world.store.broker(2)
         assert registered is not None
         await reregister(Store(broker.session), registered, world.clock.wall_ms())
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # the watch fires, and its event waits behind the long one
         released.set()
         await until_gone(world, TOPIC)
 

@@ -94,7 +94,7 @@ def test_a_replica_with_the_log_of_another_topic_has_told_nothing(stray: int) ->
         cluster.disks[stray].write_file(f"/data/{TP}/partition.metadata", other)
         for broker_id in cluster.broker_ids:
             cluster.start_broker(broker_id)
-        await asyncio.sleep(60)
+        await scene.whole(within=60)
         await scene.check()
 
     in_a_cluster(test)

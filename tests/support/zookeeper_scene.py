@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from barnabas import Admin
 from barnabas_common.events import Event, EventKind
+from barnabas_controller.store import znodes
 from barnabas_simulator.campaign import state
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -41,9 +42,9 @@ class Scene:
             if (found := broker.replica_manager.partitions.get(TP)) and found.leadership
         )
 
-    async def whole(self) -> None:
+    async def whole(self, within: float = SECONDS_TO_HEAL) -> None:
         """Wait until the three replicas are in sync and agree about the leader."""
-        async with asyncio.timeout(SECONDS_TO_HEAL):
+        async with asyncio.timeout(within):
             while not self._is_whole():
                 await asyncio.sleep(0.05)
 
@@ -51,13 +52,13 @@ class Scene:
         told = state.partition_states(self.cluster).get(TP)
         if told is None or set(told.state.isr) != {1, 2, 3}:
             return False
-        return all(
-            known is not None
+        agreed = {
+            broker.broker_id
+            for broker in self.cluster.brokers().values()
+            if (known := broker.metadata_cache.partition(*TP)) is not None
             and (known.leader, known.leader_epoch) == (told.state.leader, told.state.leader_epoch)
-            for known in (
-                broker.metadata_cache.partition(*TP) for broker in self.cluster.brokers().values()
-            )
-        )
+        }
+        return agreed == {1, 2, 3}
 
     async def restart_leader(self) -> None:
         """Kill the leader, wait for another, and restart the first as a follower."""
@@ -136,6 +137,23 @@ async def restart_controller(scene: Scene) -> None:
     await asyncio.sleep(10)
     scene.cluster.start_broker(old)
     await scene.cluster.serving()
+
+
+async def next_controller(scene: Scene) -> None:
+    """Have another controller elected without a failure. It gets the time to ask the replicas what
+    they hold, and to act by their answers."""
+    elected = len(scene.events(EventKind.CONTROLLER_ELECTED))
+    scene.cluster.zookeeper.delete(znodes.CONTROLLER)
+    async with asyncio.timeout(SECONDS_TO_HEAL):
+        while len(scene.events(EventKind.CONTROLLER_ELECTED)) == elected:
+            await asyncio.sleep(0.05)
+    await asyncio.sleep(3)
+
+
+async def leave_to_others(scene: Scene, leader: int) -> None:
+    """Kill the leader. The others have the time to elect one of themselves, rightly or wrongly."""
+    scene.cluster.kill(leader)
+    await asyncio.sleep(10)
 
 
 async def stop(scene: Scene, broker_id: int) -> None:
