@@ -16,8 +16,10 @@ from barnabas_broker.rpc.grpc_server import MAX_STREAMS, GrpcListen, grpc_listen
 from barnabas_common.errors import MaybeApplied, NotApplied
 from barnabas_common.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas_common.runtime import Address, Listener, Message, Peer, ProbeResult, Service
+from barnabas_common.transport import grpc_network
 from barnabas_common.transport.codec import REQUESTS, RESPONSES
 from barnabas_common.transport.grpc_network import GrpcNetwork, method
+from barnabas_common.transport.stream_channel import StreamChannel
 from grpc import aio
 
 from tests.contract.network_peer import ScriptedPeer, produce
@@ -219,3 +221,18 @@ async def test_who_takes_no_answers_does_not_silence_the_broker() -> None:
     await polite.close()
     await hostile.close()
     await listener.close()
+
+
+async def test_a_close_that_is_cancelled_closes_the_connection(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cancelled(_self: StreamChannel) -> None:
+        raise asyncio.CancelledError
+
+    channel = GrpcNetwork().connect(listener.address, Service.DATA)
+    await channel.call(produce("before"), timeout=5)
+    assert channel in grpc_network._open_channels
+    monkeypatch.setattr(StreamChannel, "close", cancelled)
+    with pytest.raises(asyncio.CancelledError):
+        await channel.close()
+    assert channel not in grpc_network._open_channels

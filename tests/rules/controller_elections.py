@@ -87,6 +87,13 @@ PARTITIONS = Section(
             "simulation/test_states_deleted.py::test_a_replica_that_had_left_the_isr_does_not_lead_after_a_restart_of_all",
         ),
         opposite(
+            "A first role that is refused",
+            "replica/epoch_refusals.py",
+            "        and not _is_taken_for_new(partition, partition_state)\n",
+            "",
+            "simulation/test_states_deleted.py::test_a_replica_that_had_left_the_isr_does_not_lead_after_the_next_controller",
+        ),
+        opposite(
             "A state that was written from outside",
             "eligibility/raised_epoch.py",
             "tuple(member for member in found.isr if member in known.isr) or known.isr\n",

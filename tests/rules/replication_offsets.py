@@ -206,15 +206,15 @@ ROLES = Section(
         opposite(
             "A LeaderAndIsr with a leader epoch that is not new",
             "replica/roles.py",
-            "if epochs[0] <= newest[0] and not again:\n",
-            "if epochs[0] < newest[0] and not again:\n",
+            "is_repeated = is_older or not partition.waits_for_role\n",
+            "is_repeated = is_older\n",
             "simulation/test_replication_roles.py::test_an_epoch_that_is_not_new_changes_nothing",
         ),
         opposite(
             "A LeaderAndIsr with a leader epoch that is not new",
             "replica/roles.py",
-            "epochs[0] == newest[0] and epochs >= newest\n",
-            "epochs[0] == newest[0]\n",
+            "is_repeated = is_older or not partition.waits_for_role\n",
+            "is_repeated = not partition.waits_for_role\n",
             "simulation/test_replication_roles.py::test_an_epoch_that_is_not_new_changes_nothing",
         ),
         opposite(
@@ -230,6 +230,13 @@ ROLES = Section(
             "return start_offset < log.log_end_offset",
             "return False",
             "unit/test_epoch_refusals.py::test_a_leader_needs_an_epoch_without_records_and_a_follower_one_that_is_not_over",
+        ),
+        opposite(
+            "A leader refuses an epoch that its log has records of",
+            "replica/epoch_refusals.py",
+            "    if _is_first(partition_state) and partition is None and log.log_end_offset > 0:\n",
+            "    if False:\n",
+            "unit/test_epoch_refusals.py::test_a_follower_with_records_refuses_a_first_role",
         ),
         opposite(
             "A leader adds (epoch, log end)",

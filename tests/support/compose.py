@@ -22,7 +22,7 @@ READY_SECONDS = 90.0
 
 
 def require_docker() -> None:
-    """Skip without Docker; fail if a port of the compose file is taken."""
+    """Skip without Docker; fail if a port is taken, but not by an earlier run of these tests."""
     if (
         shutil.which("docker") is None
         or subprocess.run(["docker", "info"], capture_output=True, check=False).returncode != 0

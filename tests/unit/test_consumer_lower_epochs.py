@@ -14,6 +14,7 @@ from tests.support.scripted_brokers import ScriptedBrokers
 from tests.unit.test_consumer_reading import consumer_of, read, write
 
 TP = TopicPartition("flights", 0)
+DAMAGED = 4 + (1 << 30)
 
 
 async def _story(
@@ -67,9 +68,23 @@ def test_a_damaged_leader_epoch_is_not_committed() -> None:
     builder = BatchBuilder()
     builder.append(0, b"k", b"v")
     batch = bytearray(builder.build())
-    batch[:16] = stamp(0, 4 + (1 << 30), parse_header(batch).batch_length)
+    batch[:16] = stamp(0, DAMAGED, parse_header(batch).batch_length)
     state = TopicPartitionState(TP, None)
     state.seek(0)
     chunk = CompletedFetch(state, bytes(batch), True, 1, leader_epoch=5)
     assert [record.leader_epoch for record in chunk.take(10)] == [5]
     assert (state.position, state.position_epoch) == (1, 5)
+
+
+async def test_a_consumer_reads_on_after_a_damaged_leader_epoch() -> None:
+    """No leader has that epoch: none would be found to have what was read."""
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 10)
+        log = brokers.log()
+        log.data[:16] = stamp(0, DAMAGED, parse_header(log.data).batch_length)
+        async with consumer_of(brokers, auto_offset_reset="none") as consumer:
+            consumer.assign([TP])
+            consumer.seek(TP, 0)
+            await read(consumer, 10)
+            write(brokers, 10, 10)
+            assert [record.offset for record in await read(consumer, 10)] == list(range(10, 20))

@@ -64,8 +64,8 @@ def held_role(
     controller has not asked for them.
 
     It was not only repeated if this leader waits for a state that another tool has written since:
-    its ISR changes are refused by the state's version until the controller raises the epoch. Nor if
-    the controller, which found no state, takes the partition for a new one.
+    its ISR changes are refused by the state's version until the controller raises the epoch. Nor
+    was it if the controller, which found no state, takes the partition for a new one.
     """
     role_epoch = NO_EPOCH if partition is None else partition.leader_epoch
     log_epoch = NO_EPOCH if log is None else log.latest_epoch()
@@ -79,7 +79,7 @@ def held_role(
         and (role_epoch, partition.leader_id)
         == (partition_state.leader_epoch, partition_state.leader)
         and not _is_behind(partition, partition_state)
-        and not _is_not_new(partition, partition_state)
+        and not _is_taken_for_new(partition, partition_state)
     ):
         return None
     held = HeldRole(partition_state.topic, partition_state.partition, leader_epoch)
@@ -99,7 +99,8 @@ def _is_first(partition_state: LeaderAndIsrPartition) -> bool:
     return partition_state.is_new and partition_state.leader_epoch == 0
 
 
-def _is_not_new(partition: Partition, partition_state: LeaderAndIsrPartition) -> bool:
+def _is_taken_for_new(partition: Partition, partition_state: LeaderAndIsrPartition) -> bool:
+    """Whether this leader already has another state than the first one that it is sent."""
     leadership = partition.leadership
     return (
         leadership is not None

@@ -171,14 +171,15 @@ class Roles:
             return self._step_down(partition, partition_state)
         # Under a newer leader epoch any partition epoch is new: the state znode, whose version it
         # is, may have been deleted and created again. (Kafka compares both.)
-        newest = (partition.leader_epoch, partition.partition_epoch)
-        epochs = (partition_state.leader_epoch, partition_state.partition_epoch)
-        again = partition.waits_for_role and epochs[0] == newest[0] and epochs >= newest
-        if epochs[0] <= newest[0] and not again:
-            if epochs[0] < newest[0]:  # otherwise a repetition
-                self._report_fenced(partition_state, newest[0], f"it is {newest[0]} now")
+        newest = partition.leader_epoch
+        if partition_state.leader_epoch > newest:
+            return ErrorCode.NONE
+        if partition_state.leader_epoch < newest:
+            self._report_fenced(partition_state, newest, f"it is {newest} now")
             return ErrorCode.STALE_CONTROLLER_EPOCH
-        return ErrorCode.NONE
+        is_older = partition_state.partition_epoch < partition.partition_epoch
+        is_repeated = is_older or not partition.waits_for_role
+        return ErrorCode.STALE_CONTROLLER_EPOCH if is_repeated else ErrorCode.NONE
 
     def _step_down(self, partition: Partition, partition_state: LeaderAndIsrPartition) -> ErrorCode:
         """Refuse a role because the log is damaged and other members of the ISR have the rest."""

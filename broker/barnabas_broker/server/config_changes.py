@@ -140,11 +140,11 @@ class ConfigChanges:
         if self._following is None:
             raise SessionExpired("no session yet to read the topic's configuration with")
         overrides = await self._read_topic(self._following, topic)
-        malformed = [entity_path(topic_entity(topic))] if overrides is None else []
-        malformed += map(entity_path, self._unknown)
-        if overrides is None or malformed:
+        unknown = [*self._unknown, *([topic_entity(topic)] if overrides is None else [])]
+        if overrides is None or unknown:
             self._unusable[topic] = None
-            raise InvalidConfig(f"{malformed[0]} is malformed, and no earlier settings are known")
+            where = entity_path(unknown[0])
+            raise InvalidConfig(f"{where} cannot be used, and no earlier settings are known")
         return overrides
 
     # ---- following
@@ -204,6 +204,7 @@ class ConfigChanges:
         self._listeners.broker_changed()
 
     def _is_known(self, entity: str) -> None:
+        """Valid settings were read: logs that waited for them can be opened."""
         self._unknown.pop(entity, None)
         if self._unusable and not self._unknown:
             self._unusable.clear()

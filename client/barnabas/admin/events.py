@@ -106,6 +106,7 @@ class EventStream:
         self._followed: dict[int, None] = {}
         self._held: list[tuple[tuple[int, int, int], float, Event | Interruption]] = []
         self._count = 0
+        self._ended = False
 
     async def __aenter__(self) -> Self:
         known = sorted(self._cluster.metadata.brokers)
@@ -142,6 +143,8 @@ class EventStream:
 
     async def __anext__(self) -> Event | Interruption:
         while True:
+            if self._ended:
+                raise StopAsyncIteration
             now = self._cluster.clock.monotonic()
             if self._held and self._held[0][1] <= now:
                 return heapq.heappop(self._held)[2]
@@ -151,9 +154,9 @@ class EventStream:
                     news = await self._news.get()
             except TimeoutError:
                 continue
-            if news is None:  # every later call ends too
-                self._news.put_nowait(None)
-                raise StopAsyncIteration
+            if news is None:
+                self._ended = True
+                continue
             self._hold(news, HOLD_BACK)
 
     def _hold(self, news: Event | Interruption, seconds: float = 0.0) -> None:

@@ -112,6 +112,7 @@ async def _ask_once(
     on_answer: Callable[[TopicPartition, Any], None],
 ) -> BarnabasError | None:
     """Send one request to each leader; returns a failure unless all partitions are found."""
+    refusals: list[BarnabasError] = []
 
     async def ask(
         broker_id: int, group: Sequence[tuple[TopicPartition, Leader]]
@@ -135,7 +136,6 @@ async def _ask_once(
                 refusals.append(failure)
         return failure
 
-    refusals: list[BarnabasError] = []
     by_leader: dict[int, list[tuple[TopicPartition, Leader]]] = {}
     failure: BarnabasError | None = None
     for tp in partitions:

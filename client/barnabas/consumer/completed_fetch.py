@@ -12,7 +12,6 @@ from barnabas.consumer.record import ConsumerRecord
 from barnabas.consumer.subscription_state import TopicPartitionState
 
 _END = 2**63 - 1
-_LAST_EPOCH = 2**31 - 1
 
 
 def advice(broker_id: int) -> str:
@@ -58,8 +57,8 @@ class CompletedFetch:
         records: bytes,
         check_crcs: bool,
         broker_id: int,
+        leader_epoch: int,
         aborted: Iterable[tuple[int, int]] = (),
-        leader_epoch: int = _LAST_EPOCH,
     ) -> None:
         self.state = state
         self._leader_epoch = leader_epoch

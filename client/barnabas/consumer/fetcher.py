@@ -130,7 +130,7 @@ class Fetcher:
         aborted = [(one.producer_id, one.first_offset) for one in answer.aborted_transactions]
         epoch = asked.leader_epoch
         chunk = CompletedFetch(
-            state, records, self.config.check_crcs, asked.broker_id, aborted, epoch
+            state, records, self.config.check_crcs, asked.broker_id, epoch, aborted
         )
         state.fetched(last.next_offset, min(last.partition_leader_epoch, epoch), chunk.size)
         self.buffer.add(chunk)

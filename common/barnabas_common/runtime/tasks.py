@@ -76,11 +76,6 @@ class TaskScope:
         else:
             logger.error("task %s failed", task.get_name(), exc_info=error)
 
-    def _cancel_all_but(self, current: asyncio.Task[Any]) -> None:
-        for task in reversed(list(self._tasks)):
-            if task is not current:
-                task.cancel()
-
     async def close(self) -> None:
         """Cancel every task but the caller's own, the last started first, and wait for its end.
 
@@ -90,15 +85,15 @@ class TaskScope:
         self._closed = True
         current = asyncio.current_task()
         cancellations = current.cancelling() if current is not None else 0
-        for task in reversed(list(self._tasks)):
-            if task is current:
-                continue
+        tasks = [task for task in reversed(list(self._tasks)) if task is not current]
+        for task in tasks:
             task.cancel()
             try:
                 await task
             except asyncio.CancelledError:
                 if current is not None and current.cancelling() > cancellations:
-                    self._cancel_all_but(current)
+                    for other in tasks:
+                        other.cancel()
                     raise
             except Exception:  # already reported by _done
                 pass

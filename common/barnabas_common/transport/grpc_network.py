@@ -136,8 +136,10 @@ class _GrpcChannel(StreamChannel):
         finally:
             channel, self._grpc = self._grpc, None
             if channel is not None:
-                _open_channels.discard(self)
-                await _close(channel)
+                try:
+                    await _close(channel)
+                finally:
+                    _open_channels.discard(self)
 
     async def _grpc_stream(self) -> FrameStream:
         if self._grpc is None:

@@ -247,9 +247,10 @@ def handle_unclean_shutdown(
     leader = state.leader if state.leader in candidates else candidates[0]
     live = tuple(replica for replica in assignment if replica in online)
     removed = [r for r in state.isr if r not in staying]
-    gone, strangers = [r for r in removed if r in restarted], [r for r in removed if r in unknown]
-    why = f"{cause}; {gone} had restarted" if gone else cause
-    if strangers:
-        why += f"; {strangers} were not in the ISR of this leader epoch that this broker knows"
-    # One that may never have been a member is not eligible either.
-    return Elected(state.with_leader(leader, staying), live, why, from_outdated=bool(strangers))
+    why = cause
+    if had_restarted := [r for r in removed if r in restarted]:
+        why += f"; {had_restarted} had restarted"
+    if not_listed := [r for r in removed if r in unknown]:
+        why += f"; this broker knows an ISR of this leader epoch without {not_listed}"
+    # A replica that may never have been a member is not eligible either.
+    return Elected(state.with_leader(leader, staying), live, why, from_outdated=bool(not_listed))

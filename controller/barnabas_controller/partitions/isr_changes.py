@@ -107,11 +107,7 @@ class IsrChanges:
             if isinstance(result, LeaderAndIsr):
                 old, leadership[partition] = leadership[partition], result
                 self._report_accepted(partition, old, result, item)
-                answers[partition] = (
-                    accepted(item, result)
-                    if result.partition_epoch > old.partition_epoch
-                    else rejected(item, ErrorCode.INVALID_UPDATE_VERSION)  # created again
-                )
+                answers[partition] = accepted(item, result)
             elif isinstance(result, BadVersion):
                 answers[partition] = rejected(item, ErrorCode.INVALID_UPDATE_VERSION)
             else:

@@ -83,25 +83,28 @@ class UnconfirmedStates:
         Call it before the states are sent: the replicas are then asked instead.
         """
         context = self._context
+        # Without eligible leader replicas states have no proofs, so none would be confirmed.
+        is_restored = self._term.config.eligible_leader_replicas_enable and any(
+            broker.ahead_since is not None for broker in context.brokers.values()
+        )
         found = [
             partition
             for partition, state in context.leadership.items()
             if partition not in context.unconfirmed
             and not context.is_being_deleted(partition.topic)
-            and self._may_be_older(partition, state)
+            and self._may_be_older(partition, state, is_restored)
         ]
         self._hold_back(found)
         return found
 
-    def _may_be_older(self, partition: TopicPartition, state: LeaderAndIsr) -> bool:
+    def _may_be_older(
+        self, partition: TopicPartition, state: LeaderAndIsr, is_restored: bool
+    ) -> bool:
         """Whether the state in ZooKeeper may be older than one that was in force."""
         if self._newer_told(partition, state) is not None:
             return True
-        # Without eligible leader replicas states have no proofs, so none would be confirmed.
-        if not self._term.config.eligible_leader_replicas_enable:
-            return False
         context = self._context
-        return is_unconfirmed(state, context.replicas(partition), context.brokers)
+        return is_restored and is_unconfirmed(state, context.replicas(partition), context.brokers)
 
     def _newer_told(self, partition: TopicPartition, state: LeaderAndIsr) -> HeldRole | None:
         """The newest role that this broker was told of, if the state in ZooKeeper is older."""

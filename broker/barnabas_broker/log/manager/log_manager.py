@@ -111,7 +111,9 @@ class LogManager:
 
     def check_identity(self, cluster_id: str) -> None:
         """Compare each directory's `meta.properties` with this cluster and broker, or write it.
-        Raises InconsistentDirectoryError if one belongs to another, OSError if all have failed."""
+
+        Raises InconsistentDirectoryError if one belongs to another, OSError if all have failed.
+        """
         check_identities(self._live_log_dirs(), cluster_id, self._config[keys.BROKER_ID])
         check_any_live(self.directories)
 
@@ -127,8 +129,10 @@ class LogManager:
         return history_of_all([directory.history for directory in self._live_log_dirs()])
 
     async def write_stamp(self, stamp: int) -> None:
-        """Write the number into every directory; one that fails is out of use. Raises OSError if
-        no file descriptor is left, perhaps after some directories were written."""
+        """Write the number into every directory; one that fails is out of use.
+
+        Raises OSError if no file descriptor is left, perhaps after some directories were written.
+        """
         await self._in_each_directory(lambda directory: directory.write_stamp(stamp))
 
     async def write_history(self, unbroken_since: int) -> None:
@@ -136,8 +140,8 @@ class LogManager:
 
         Raises OSError if no file descriptor is left: the previous process's record would remain.
         """
-        n = len(self.directories)
-        await self._in_each_directory(lambda one: one.write_history(unbroken_since, n))
+        count = len(self.directories)
+        await self._in_each_directory(lambda one: one.write_history(unbroken_since, count))
 
     async def _in_each_directory(self, write: Callable[[LogDirectory], None]) -> None:
         for directory in self._live_log_dirs():
@@ -278,14 +282,11 @@ class LogManager:
         async with self._changing:
             log = self._logs.get(topic_partition)
             is_stray = self.note_stray(topic_partition, topic_id)
-            if is_new:
-                self.lost.forget(topic_partition)
-            elif log is None or is_stray:
+            if not is_new and (log is None or is_stray):
                 self.lost.check_may_be_replaced(topic_partition, in_sync, has_leader)
             if log is not None and is_stray:
                 await self._take_away(log, "of another topic", STRAY_SUFFIX)
-                log = None
-            if log is None:
+            if log is None or is_stray:
                 log = await self._create(topic_partition, config, is_new)
                 self.lost.forget(topic_partition)
             if topic_id and log.topic_id and topic_id != log.topic_id:
