@@ -116,6 +116,7 @@ class ActiveController:
             logger.warning("%s: broker %d answered error %d", name, broker_id, code)
         self.epoch_refusals.on_response(broker_id, request, response)
         self.unconfirmed.on_response(broker_id, request, response)
+        self.partitions.log_queries.on_response(broker_id, request, response)
         if isinstance(request, LeaderAndIsrRequest):
             self.brokers.on_leader_and_isr_response(broker_id, request, response)
         elif isinstance(request, StopReplicaRequest):

@@ -79,6 +79,8 @@ def test_a_dead_controller_is_followed_by_another_under_the_next_epoch() -> None
         await world.until(lambda: world.controller() is not None)
         controller = world.controller()
         assert controller is not None and controller.controller.epoch == 2
+        found = await world.store.get(znodes.CONTROLLER_EPOCH)
+        assert found is not None and znodes.decode_controller_epoch(found[0]) == 2
         state = await world.until_state(FLIGHTS, lambda s: s.leader == 2)
         assert state.controller_epoch == 2
         assert state.isr == (2, 3)

@@ -349,3 +349,24 @@ def test_where_all_lost_something_one_leads_and_the_others_prove_themselves_agai
         assert not lost_members(stage.state(), registered(stage.cluster))
 
     run(story(), max_time=MAX_SECONDS)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_where_all_lost_something_the_newest_log_leads(place: int) -> None:
+    """All machines lose power, and only one of them had flushed what was acknowledged."""
+
+    async def story() -> None:
+        stage = Stage(0, {"log.flush.scheduler.interval.ms": str(2**62)}, min_isr=2)
+        await stage.open()
+        acknowledged = await stage.produce(numbers("all-"))
+        members = (stage.leader, *stage.others)
+        log_manager = stage.cluster.broker(members[place]).log_manager
+        await log_manager.flush(stage.log(members[place]))
+        stage.lose_power(*members)
+        for broker_id in members:
+            stage.cluster.start_broker(broker_id)
+        assert await stage.until_led() == members[place]
+        await stage.until_whole()
+        assert acknowledged == await stage.consume()
+
+    run(story(), max_time=MAX_SECONDS)

@@ -8,12 +8,13 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventLog
 from barnabas_common.messages.control import (
+    HeldRole,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -52,7 +53,8 @@ T = TypeVar("T")
 class RecordingBroker:
     """One incarnation of a broker: the requests it received, and how it answers.
 
-    `answers_roles`: while it is not set, the answers to LeaderAndIsr are on their way.
+    `answers_roles`: while it is not set, the answers to LeaderAndIsr are on their way. `logs` has
+    what brokers tell of their logs when they are asked, by broker id.
     """
 
     broker_id: int
@@ -62,6 +64,7 @@ class RecordingBroker:
     listener: Listener
     controller: Controller
     events: EventLog
+    logs: dict[int, HeldRole]
     told: list[Any] = field(default_factory=list)
     failing: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
     answers_roles: asyncio.Event = field(default_factory=asyncio.Event)
@@ -79,7 +82,9 @@ class RecordingBroker:
         ]
         if isinstance(request, LeaderAndIsrRequest):
             await self.answers_roles.wait()
-            return LeaderAndIsrResponse(0, errors)
+            asked = [p for p in request.partitions if p.tell_only]
+            held = [replace(self.logs[self.broker_id], leader_epoch=p.leader_epoch) for p in asked]
+            return LeaderAndIsrResponse(0, errors, held=held)
         assert isinstance(request, StopReplicaRequest)
         return StopReplicaResponse(0, errors)
 
@@ -132,6 +137,7 @@ class ControlWorld:
         self.random = random.Random(seed)
         self._unbroken_since: dict[int, int] = {}
         self.brokers: dict[int, RecordingBroker] = {}
+        self.logs: dict[int, HeldRole] = {}
         self._incarnations: dict[int, int] = {}
         self.store: Store
 
@@ -177,9 +183,12 @@ class ControlWorld:
                 config or self.config,
                 events,
                 suspects=lambda: self.brokers[broker_id].suspects(),
+                newest_state=lambda partition, _: self.brokers[broker_id].metadata(partition),
             )
             controller = Controller(setup)
-            broker = RecordingBroker(broker_id, node, epoch, session, listener, controller, events)
+            broker = RecordingBroker(
+                broker_id, node, epoch, session, listener, controller, events, self.logs
+            )
             self.brokers[broker_id] = broker
             await controller.start()
         return broker

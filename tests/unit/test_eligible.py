@@ -204,14 +204,11 @@ WAIT = "wait"
         (
             (1, 2),
             (1, 2),
-            LeaderEligibility(lost=(1, 2)),
+            LeaderEligibility(lost=(1, 2), logs={1: (4, 9), 2: (4, 9)}),
             False,
             1,
             (1,),
         ),  # the other has to catch up, too
-        # one whose disk is new may also lack what was flushed
-        ((1, 2), (1, 2), LeaderEligibility(lost=(1, 2), new_disks=(1,)), False, 2, (2,)),
-        ((1, 2), (1, 2), LeaderEligibility(lost=(1, 2), new_disks=(1, 2)), False, 1, (1,)),
         # where unclean elections are allowed there is no wait
         ((1,), (1,), LeaderEligibility(lost=(1,), awaited=(2,)), True, 1, (1,)),
         # an eligible replica neither waits for a sound member nor replaces it
@@ -254,6 +251,49 @@ def test_who_leads_when_something_was_lost(
 some = st.lists(st.integers(1, 3), max_size=3, unique=True).map(tuple)
 
 
+LOGS = {1: (4, 9), 2: (4, 10), 3: (5, 3)}
+
+
+@pytest.mark.parametrize(
+    ("lost", "new_disks", "logs", "is_final", "leader"),
+    [
+        # the newest log: by the leader epoch of its last record, then by its end
+        ((1, 2, 3), (), LOGS, False, 3),
+        ((1, 2), (), LOGS, False, 2),
+        ((2, 1), (), {1: (4, 9), 2: (4, 9)}, False, 1),
+        # one whose disk is new may also lack what was flushed
+        ((1, 2, 3), (3,), LOGS, False, 2),
+        ((1, 2), (1, 2), LOGS, False, 2),
+        # it is unknown what one of them has
+        ((1, 2), (), {1: (4, 9)}, False, None),
+        ((1, 2), (), {}, False, None),
+        # ... and is not told in time
+        ((1, 2), (), {2: (4, 9)}, True, 2),
+        ((1, 2), (), {1: (-1, 0)}, True, 1),
+        ((1, 2), (), {}, True, 1),
+        # there is no choice
+        ((2,), (), {}, False, 2),
+    ],
+)
+@pytest.mark.parametrize("unclean", [False, True])
+def test_of_those_that_lost_something_the_newest_log_leads(
+    lost: tuple[int, ...],
+    new_disks: tuple[int, ...],
+    logs: dict[int, tuple[int, int]],
+    is_final: bool,
+    leader: int | None,
+    unclean: bool,
+) -> None:
+    over = LeaderEligibility(lost, new_disks, logs=logs, logs_are_final=is_final)
+    decision = eligible_offline(state(9, lost), ALL, lost, unclean, "why", eligibility=over)
+    if isinstance(decision, Refused):
+        assert leader is None
+        assert decision.queries == tuple(m for m in lost if m not in logs)
+        assert not decision.awaits
+    else:
+        assert (decision.state.leader, decision.state.isr) == (leader, (leader,))
+
+
 @given(some.filter(bool), some, some, some)
 def test_a_member_that_is_online_leads_sooner_or_later(
     isr: tuple[int, ...],
@@ -263,7 +303,9 @@ def test_a_member_that_is_online_leads_sooner_or_later(
 ) -> None:
     """The losses of replicas decide which one leads, never whether one does."""
     over = LeaderEligibility(
-        lost, tuple(r for r in eligible_leader_replicas if r in online and r not in isr)
+        lost,
+        tuple(r for r in eligible_leader_replicas if r in online and r not in isr),
+        logs_are_final=True,
     )
     decision = eligible_offline(state(9, isr), ALL, online, False, "why", eligibility=over)
     hopeless = bool(over.eligible_leader_replicas) and all(member in lost for member in isr)

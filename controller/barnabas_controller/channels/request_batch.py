@@ -57,21 +57,28 @@ class RequestBatch:
         state: LeaderAndIsr,
         is_new: bool = False,
         cause: str = "",
+        tell_only: bool = False,
     ) -> None:
         """Make these brokers leader and followers, and send all brokers the metadata.
 
         `is_new` means that the replica need not have a log yet; it stays set for a replica within
-        the batch. The receiver records `cause` in its event.
+        the batch. The receiver records `cause` in its event. With `tell_only` it takes no role, and
+        answers with what it holds.
         """
         for broker_id in broker_ids:
             known = self._leaders.setdefault(broker_id, {})
             before = known.get(partition)
             new = is_new or (before is not None and before.is_new)
-            known[partition] = self._leader_partition(partition, state, new, cause)
+            known[partition] = self._leader_partition(partition, state, new, cause, tell_only)
         self.update_metadata(self._context.registered_brokers(), [partition])
 
     def _leader_partition(
-        self, partition: TopicPartition, state: LeaderAndIsr, is_new: bool, cause: str
+        self,
+        partition: TopicPartition,
+        state: LeaderAndIsr,
+        is_new: bool,
+        cause: str,
+        tell_only: bool,
     ) -> LeaderAndIsrPartition:
         assignment = self._context.assignment(partition)
         return LeaderAndIsrPartition(
@@ -89,7 +96,7 @@ class RequestBatch:
             is_new=is_new,
             leader_recovery_state=state.recovery_state,
             cause=cause,
-            tell_only=partition in self._context.unconfirmed,
+            tell_only=tell_only or partition in self._context.unconfirmed,
         )
 
     def update_metadata(

@@ -24,14 +24,16 @@ class Refused:
     """No candidate may lead; nothing changes.
 
     `awaits` are replicas that may turn out to be better candidates within a limited time.
-    `otherwise` is the replica that leads after that time, NO_LEADER if none is known. `cause` is
-    what triggered the election; it is empty where `why` says enough.
+    `otherwise` is the replica that leads after that time, NO_LEADER if none is known. `queries` are
+    replicas whose logs must be known first. `cause` is what triggered the election; it is empty
+    where `why` says enough.
     """
 
     why: str
     awaits: tuple[int, ...] = ()
     cause: str = ""
     otherwise: int = NO_LEADER
+    queries: tuple[int, ...] = ()
 
     @property
     def reason(self) -> str:

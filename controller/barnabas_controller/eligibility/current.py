@@ -22,6 +22,7 @@ from barnabas_controller.eligibility.eligible_leader_replicas import (
     without_elr,
 )
 from barnabas_controller.eligibility.min_isr import NO_MINIMUM, MinimumIsr, read_minimum_isrs
+from barnabas_controller.state.context import ControllerContext
 from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 NO_MINIMA: Mapping[TopicPartition, MinimumIsr] = MappingProxyType({})
@@ -73,7 +74,21 @@ def current_eligibility(
         absent=tuple(r for r in replicas if r in context.absent),
         given_up=tuple(r for r in replicas if r in context.given_up),
         failed=tuple(r for r in replicas if partition in context.failed_replicas.get(r, ())),
+        logs=_logs(context, partition),
+        logs_are_final=partition in context.log_queries and context.log_queries[partition].is_over,
     )
+
+
+def _logs(context: ControllerContext, partition: TopicPartition) -> dict[int, tuple[int, int]]:
+    """What the present incarnations of the replicas have told of their logs."""
+    query = context.log_queries.get(partition)
+    if query is None:
+        return {}
+    return {
+        replica: (log_epoch, log_end_offset)
+        for replica, (epoch, log_epoch, log_end_offset) in query.logs.items()
+        if replica in context.brokers and context.brokers[replica].epoch == epoch
+    }
 
 
 def elect_after_wait(

@@ -8,6 +8,8 @@ Kafka does.
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from barnabas_common.messages.sentinels import NO_EPOCH
+
 from barnabas_controller.election.controlled_shutdown import elect_for_controlled_shutdown
 from barnabas_controller.election.decision import Decision, Elected, Refused, Unchanged
 from barnabas_controller.election.isr_removal import remove_from_isr
@@ -35,9 +37,10 @@ def eligible_offline(
     suspicion may be wrong, and another election would then lose records that exist.
 
     If all online members of the ISR lost records, an eligible leader replica leads. If none is
-    online either, the partition waits for one for a limited time. Then the first member leads, if
-    possible one that has everything it flushed. It is alone in the ISR, and the others catch up, so
-    that a power loss leaves no partition permanently without a leader.
+    online either, the partition waits for one for a limited time. Then the member with the newest
+    log leads, if possible one that has everything it flushed; they are asked for their logs first.
+    It is alone in the ISR, and the others catch up, so that a power loss leaves no partition
+    permanently without a leader.
 
     If no member of the ISR is online, an eligible leader replica leads if all members have
     registered again and lost records, if unclean elections are allowed, or if for a limited time no
@@ -85,10 +88,22 @@ def _elect_without_complete_member(
     if eligibility.awaited and not unclean_allowed:
         waiting = f"{_lost(lost)}; waiting for {list(eligibility.awaited)}"
         return Refused(waiting.removeprefix("; "), eligibility.awaited, cause)
-    # What a power loss took was not flushed. A new disk may lack more than that.
-    leader = next((member for member in lost if member not in eligibility.new_disks), lost[0])
+    unknown = [member for member in lost if member not in eligibility.logs]
+    if len(lost) > 1 and unknown and not eligibility.logs_are_final:
+        asking = f"{_lost(lost)}; asking what the logs of {unknown} hold"
+        return Refused(asking.removeprefix("; "), cause=cause, queries=tuple(unknown))
+    leader = max(lost, key=lambda member: _newest_log(member, eligibility))
     reason = f"{why}; no better candidate is online, records may be lost"
     return Elected(state.with_leader(leader, (leader,)), live, reason)
+
+
+def _newest_log(member: int, eligibility: LeaderEligibility) -> tuple[bool, int, int]:
+    """The rank of a member among those that lost records; of equal ones the first leads.
+
+    What a power loss took was not flushed. A new disk may lack more than that.
+    """
+    log = eligibility.logs.get(member, (NO_EPOCH, 0))
+    return (member not in eligibility.new_disks, *log)
 
 
 def _replace_members(

@@ -10,7 +10,7 @@ epoch since which it has lost nothing. The two together show which logs are comp
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from barnabas_controller.eligibility.min_isr import MinimumIsr
 from barnabas_controller.store.leader_and_isr import (
@@ -34,6 +34,9 @@ class LeaderEligibility:
     candidates than members that lost records. `suspected`, `unreachable` and `absent` are the
     brokers in these states, the last without a registration. `given_up` are the absent brokers that
     were awaited long enough. `failed` are the brokers that cannot use their log of the partition.
+
+    `logs` has what replicas that lost records told of their logs, by broker id: the leader epoch of
+    the last record and the log end offset. With `logs_are_final` no other answer is awaited.
     """
 
     lost: tuple[int, ...] = ()
@@ -46,6 +49,8 @@ class LeaderEligibility:
     absent: tuple[int, ...] = ()
     given_up: tuple[int, ...] = ()
     failed: tuple[int, ...] = ()
+    logs: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    logs_are_final: bool = False
 
 
 EVERY_MEMBER_ELIGIBLE = LeaderEligibility()

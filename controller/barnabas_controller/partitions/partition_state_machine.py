@@ -27,6 +27,7 @@ from barnabas_controller.eligibility.elections import (
 )
 from barnabas_controller.partitions.election_report import report_decision, report_refusal
 from barnabas_controller.partitions.leadership import Decide, change_leadership
+from barnabas_controller.partitions.log_queries import LogQueries
 from barnabas_controller.state.states import PARTITION_PREVIOUS, PartitionState, legal
 from barnabas_controller.store.leader_and_isr import NOT_CREATED, LeaderAndIsr
 
@@ -42,6 +43,7 @@ class PartitionStateMachine:
     def __init__(self, term: ControllerTerm) -> None:
         self._term = term
         self._context = term.context
+        self.log_queries = LogQueries(term, self._elect_offline)
 
     async def start(self, cause: str) -> None:
         """At failover: derive all states from the leadership, then elect missing leaders."""
@@ -88,14 +90,13 @@ class PartitionStateMachine:
                 if b.epoch > written_at[partition] and b.broker_id not in proved
             ]
             replicas, online = context.replicas(partition), context.online_replicas(partition)
+            # A leader that has not restarted knows its ISR, and refuses one that is older.
+            knows = state.leader in online and (
+                context.brokers[state.leader].epoch < written_at[partition]
+            )
+            unknown = () if knows else unknown_members.get(partition, ())
             return handle_unclean_shutdown(
-                state,
-                replicas,
-                online,
-                (*lost, *restarted),
-                cause,
-                lost,
-                unknown_members.get(partition, ()),
+                state, replicas, online, (*lost, *restarted), cause, lost, unknown
             )
 
         await change_leadership(self._term, list(written_at), decide)
@@ -198,14 +199,18 @@ class PartitionStateMachine:
                 report_refusal(self._term, partition, decision)
                 if decision.awaits:
                     self._elect_after_wait(partition)
+                if decision.queries:
+                    self.log_queries.ask(partition, decision.queries)
         return outcome
 
     def _elect_after_wait(self, partition: TopicPartition) -> None:
-        async def elect(cause: str) -> None:
-            if self._context.partition_state(partition) is PartitionState.OFFLINE:
-                await self.elect([partition], cause)
+        elect_after_wait(
+            self._term, partition, lambda cause: self._elect_offline([partition], cause)
+        )
 
-        elect_after_wait(self._term, partition, elect)
+    async def _elect_offline(self, partitions: Iterable[TopicPartition], cause: str) -> None:
+        state = self._context.partition_state
+        await self.elect([p for p in partitions if state(p) is PartitionState.OFFLINE], cause)
 
     async def _give_first_leaders(
         self, partitions: list[TopicPartition], batch: RequestBatch

@@ -35,6 +35,20 @@ class Asked:
 
 
 @dataclass
+class LogQuery:
+    """The question what the logs of a partition's replicas hold.
+
+    `asked` has the broker epochs under which they were asked, by broker id. `logs` has what each
+    answered: its broker epoch, the leader epoch of its last record, its log end offset. With
+    `is_over` no further answer is awaited.
+    """
+
+    asked: dict[int, int] = field(default_factory=dict)
+    logs: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    is_over: bool = False
+
+
+@dataclass
 class ControllerContext:
     """The cluster in one controller term; dicts to None are ordered sets, times are in seconds.
 
@@ -54,7 +68,8 @@ class ControllerContext:
     decided from. `held_roles` says what replicas hold that refused a role, by broker id, until a
     leader is elected above it (`epoch_refusals.py`). `unconfirmed` are the partitions whose states
     may come from an older copy of ZooKeeper, with the answers of the replicas that are
-    asked (`unconfirmed_states.py`).
+    asked (`unconfirmed_states.py`). `log_queries` are the partitions whose members of the ISR all
+    lost records, while they are asked for their logs (`log_queries.py`).
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -78,6 +93,7 @@ class ControllerContext:
     refused: dict[TopicPartition, tuple[object, ...]] = field(default_factory=dict)
     held_roles: dict[TopicPartition, dict[int, HeldRole]] = field(default_factory=dict)
     unconfirmed: dict[TopicPartition, Asked] = field(default_factory=dict)
+    log_queries: dict[TopicPartition, LogQuery] = field(default_factory=dict)
 
     # Brokers
 
@@ -162,6 +178,7 @@ class ControllerContext:
             self.refused.pop(partition, None)
             self.held_roles.pop(partition, None)
             self.unconfirmed.pop(partition, None)
+            self.log_queries.pop(partition, None)
         self.assignments.pop(topic, None)
         self.topic_ids.pop(topic, None)
         self.topics_to_delete.pop(topic, None)

@@ -1,0 +1,116 @@
+"""All replicas lost power: they are asked for their logs, and the newest one leads."""
+
+import asyncio
+
+from barnabas_common.events import EventKind
+from barnabas_common.messages.control import HeldRole
+from barnabas_common.topic_partition import TopicPartition
+
+from tests.support.control_world import QUIET, ControlWorld, RecordingBroker, run_world
+
+FLIGHTS = TopicPartition("flights", 0)
+WAIT = QUIET.eligible_leader_replicas_wait
+
+
+def has_log(world: ControlWorld, broker_id: int, log_end_offset: int, log_epoch: int = 0) -> None:
+    """This is what the broker tells of its log whenever it is asked."""
+    held = HeldRole(*FLIGHTS, -1, log_epoch=log_epoch, log_end_offset=log_end_offset)
+    world.logs[broker_id] = held
+
+
+async def lose_power(world: ControlWorld) -> None:
+    """All brokers have lost power, also the controller; 2 and 3 were in sync."""
+    await world.start_brokers(1, 2, 3)
+    await world.create_topic("flights", {0: [2, 3]})
+    brokers = [world.kill(broker_id, keep_unflushed=False) for broker_id in (1, 2, 3)]
+    for broker in brokers:
+        world.zookeeper.expire(broker.session)
+
+
+async def start_silent(world: ControlWorld, broker_id: int) -> RecordingBroker:
+    """Start a broker that answers the first LeaderAndIsr, which is no question, and no other."""
+    broker = await world.start_broker(broker_id)
+    await world.until(lambda: broker.role(FLIGHTS) is not None)
+    broker.answers_roles.clear()
+    return broker
+
+
+async def until_asked(world: ControlWorld, broker: RecordingBroker) -> None:
+    def is_asked() -> bool:
+        role = broker.role(FLIGHTS)
+        return role is not None and role.tell_only
+
+    await world.until(is_asked)
+
+
+async def is_led_by(world: ControlWorld, broker_id: int) -> None:
+    """It leads alone: the other one lost records, and catches up. No role was refused."""
+    state = await world.until_state(FLIGHTS, lambda state: state.isr == (state.leader,))
+    assert state.leader == broker_id
+    leader = world.brokers[broker_id]
+    await world.until(lambda: (role := leader.role(FLIGHTS)) is not None and not role.tell_only)
+    controller = world.controller()
+    assert controller is not None
+    assert EventKind.EPOCH_RAISED not in [event.kind for event in controller.events.since(0)]
+
+
+def test_the_first_replica_does_not_lead_if_another_has_a_newer_log() -> None:
+    async def test(world: ControlWorld) -> None:
+        await lose_power(world)
+        has_log(world, 2, 9)
+        has_log(world, 3, 7, log_epoch=1)
+        await world.start_broker(2)
+        await world.start_broker(3)
+        await is_led_by(world, 3)
+
+    run_world(test)
+
+
+def test_a_replica_that_does_not_answer_is_awaited_for_a_limited_time() -> None:
+    async def test(world: ControlWorld) -> None:
+        await lose_power(world)
+        has_log(world, 3, 7)
+        silent = await start_silent(world, 2)
+        await world.start_broker(3)
+        await until_asked(world, silent)
+        began = asyncio.get_running_loop().time()
+        await is_led_by(world, 3)
+        assert WAIT - 1 < asyncio.get_running_loop().time() - began < WAIT + 1
+
+    run_world(test)
+
+
+def test_what_an_earlier_incarnation_has_told_does_not_count() -> None:
+    """It loses power again before the other one has answered, and comes back with less."""
+
+    async def test(world: ControlWorld) -> None:
+        await lose_power(world)
+        has_log(world, 2, 9)
+        has_log(world, 3, 7)
+        silent = await start_silent(world, 3)
+        first = await world.start_broker(2)
+        await until_asked(world, first)
+        world.kill(2, keep_unflushed=False)
+        world.zookeeper.expire(first.session)
+        has_log(world, 2, 5)
+        await until_asked(world, await world.start_broker(2))
+        silent.answers_roles.set()
+        await is_led_by(world, 3)
+
+    run_world(test)
+
+
+def test_a_replica_that_is_gone_again_is_not_elected() -> None:
+    """It had the newest log. The other one leads when the wait for it is over."""
+
+    async def test(world: ControlWorld) -> None:
+        await lose_power(world)
+        has_log(world, 2, 9)
+        has_log(world, 3, 7)
+        silent = await start_silent(world, 3)
+        await until_asked(world, await world.start_broker(2))
+        await world.kill_and_expire(2)
+        silent.answers_roles.set()
+        await is_led_by(world, 3)
+
+    run_world(test)
