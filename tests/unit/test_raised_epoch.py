@@ -123,6 +123,15 @@ def test_of_equal_logs_the_leader_keeps_its_place() -> None:
     assert (state.leader, state.isr) == (1, (1,))
 
 
+def test_of_equal_logs_a_member_of_the_isr_leads() -> None:
+    """The state may be a true one: then only the ISR has everything."""
+    leaderless = replace(STATE, leader=-1, isr=(3,))
+    logs = {2: held(3, log=3, end=50), 3: held(3, log=3, end=50)}
+    decision = elect_above(leaderless, logs, ALL, ALL, "because", confirmed=False)
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr) == (3, (3,))
+
+
 def test_a_replica_with_the_newest_log_that_is_gone_since_is_awaited() -> None:
     state = elected((1, held(4, log=4, end=9)), (2, held(6, log=6, end=50)), online=(1, 3))
     assert (state.leader, state.leader_epoch, state.isr) == (-1, 7, (2,))

@@ -123,8 +123,9 @@ def elect_above(
     election follows. It finds the ISR of the newest epoch if no replica led in it; otherwise the
     leader alone, because only its log is known to be complete. If it has refused and has restarted,
     it may have lost records, and if all have restarted, no role names it. Then the replica with the
-    newest log leads, by the epoch of its last record and then by its end. It is alone in the ISR,
-    and the others catch up and join; if it is not online, it is awaited.
+    newest log leads, by the epoch of its last record and then by its end; of equal ones the leader
+    or a member of the ISR in the state. It is alone in the ISR, and the others catch up and join;
+    if it is not online, it is awaited.
 
     A state that is not `confirmed` is treated as an older one, whatever its epoch. The eligible
     leader replicas of an older state are over, and so is what it says of flushes.
@@ -173,9 +174,9 @@ def _by_what_is_held(
     if not logs:
         return state.leader, state.isr
 
-    def newest_log(replica: int) -> tuple[int, int, bool]:
+    def newest_log(replica: int) -> tuple[int, int, bool, bool]:
         h = held[replica]
-        return h.log_epoch, h.log_end_offset, replica == state.leader
+        return h.log_epoch, h.log_end_offset, replica == state.leader, replica in state.isr
 
     best = max(logs, key=newest_log)
     return best, (best,)
