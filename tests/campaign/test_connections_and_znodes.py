@@ -165,12 +165,18 @@ def test_no_copy_is_restored_that_lacks_a_member_with_all_records(covers: bool) 
     assert run(story(), seed=9, max_time=60.0) is covers
 
 
-def test_no_copy_is_restored_whose_controller_epoch_was_damaged() -> None:
-    """No controller would be elected, with whatever restart."""
-    faults = [
+@pytest.mark.parametrize(
+    "damage",
+    [
         Fault(1.0, FaultKind.DAMAGE_ZNODE, Znode.CONTROLLER_EPOCH.value, seconds=2.0),
-        Fault(4.0, FaultKind.RESTORE_ZOOKEEPER, other="2.0", seconds=1.0),
-    ]
-    counts = held(Options(seed=9, chaos_seconds=6.0, has_admin=False), faults).counts
-    assert counts["fault: damage-znode"] == 1
+        Fault(1.0, FaultKind.SPOIL_SETTINGS, seconds=2.0),
+    ],
+    ids=["controller epoch", "settings"],
+)
+def test_no_copy_is_restored_that_was_taken_while_it_was_damaged(damage: Fault) -> None:
+    """No controller would be elected, or no role taken, with whatever restart."""
+    restoring = Fault(4.0, FaultKind.RESTORE_ZOOKEEPER, other="2.0", seconds=1.0)
+    options = Options(seed=9, chaos_seconds=6.0, has_admin=False)
+    counts = held(options, [damage, restoring]).counts
+    assert counts[f"fault: {damage.kind.value}"] == 1
     assert not counts["fault: restore-zookeeper"]

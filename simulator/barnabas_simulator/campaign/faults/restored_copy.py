@@ -4,7 +4,8 @@ together, as `docs/failures.md` tells the operator to do.
 Nothing acknowledged may be lost by that, as long as the copy has the partitions with the replicas
 of now, and in each of its ISRs a member that has every committed record. And each leader epoch that
 the copy lacks has records in a log: brokers give no lower epoch then, which clients would ignore.
-Its controller epoch can be read: without one no controller is elected.
+Its controller epoch can be read: without one no controller is elected. And its settings can be
+used: no broker takes a role before they are mended.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.store import znodes
 
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
+from barnabas_simulator.campaign.faults.spoiling import BAD_SETTINGS, DEFAULTS
 from barnabas_simulator.campaign.state import (
     PartitionState,
     partition_states,
@@ -60,7 +62,7 @@ class RestoredCopy:
         cluster, copy = self._cluster, self._copies.get(fault)
         if copy is None or not cluster.zookeeper.running:
             return False
-        if set(cluster.broker_ids) - set(registered(cluster)) or not _has_controller_epoch(copy):
+        if set(cluster.broker_ids) - set(registered(cluster)) or not _can_be_used(copy):
             return False
         if any(cluster.is_paused(b) or not cluster.is_serving(b) for b in cluster.broker_ids):
             return False
@@ -123,9 +125,16 @@ class RestoredCopy:
         ]
 
 
+def _can_be_used(copy: ZooKeeperCopy) -> bool:
+    """Whether the copy was not taken while the controller epoch, or the settings, were damaged."""
+    settings = copy.tree.find(f"/config/{DEFAULTS}")
+    has_settings = settings is None or settings.data not in BAD_SETTINGS
+    return has_settings and _has_controller_epoch(copy)
+
+
 def _has_controller_epoch(copy: ZooKeeperCopy) -> bool:
     node = copy.tree.find(znodes.CONTROLLER_EPOCH)
     try:
         return node is None or znodes.decode_controller_epoch(node.data) >= 0
-    except MalformedZnode:  # it was taken during such a fault
+    except MalformedZnode:
         return False
