@@ -8,8 +8,8 @@ from typing import Self
 from barnabas import Admin, Producer
 from barnabas.admin.explaining import view_of
 from barnabas.cluster import Cluster, ClusterConfig
-from barnabas.cluster.options import parse_bootstrap_servers
 from barnabas.explain import Explanation, PartitionView
+from barnabas_common.bootstrap_servers import parse_bootstrap_servers
 from barnabas_common.messages.metadata import MetadataRequest
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
+from barnabas_common.bootstrap_servers import parse_bootstrap_servers
+
 from barnabas.cluster import ClusterConfig
-from barnabas.cluster.options import config_of, parse_bootstrap_servers
+from barnabas.cluster.options import config_of
 
 
 class AdminOptions(TypedDict, total=False):

@@ -7,7 +7,6 @@ from math import isnan
 from typing import Any, TypeVar
 
 from barnabas_common.errors import InvalidArgumentError
-from barnabas_common.runtime import Address
 from barnabas_common.topic_partition import TopicPartition
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
@@ -150,21 +149,6 @@ def check_topic(value: object) -> None:
     if not isinstance(value, str) or not value:
         raise InvalidArgumentError(f"a topic is a non-empty str, not {value!r}")
     check_str(f"the topic name {value!r}", value)
-
-
-def parse_bootstrap_servers(value: str | Sequence[str]) -> tuple[Address, ...]:
-    """Parse `"host:port,host:port"` or a list of such; at least one address, no duplicates."""
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, Iterable) or not all(isinstance(part, str) for part in given):
-        raise InvalidArgumentError(f"bootstrap_servers are host:port,..., not {value!r}")
-    parts = list(given)
-    texts = [part.strip() for part in parts if part.strip()]
-    if not texts:
-        raise InvalidArgumentError("bootstrap_servers must name at least one host:port")
-    try:
-        return tuple(dict.fromkeys(Address.parse(text) for text in texts))
-    except ValueError as error:
-        raise InvalidArgumentError(f"bootstrap_servers: {error}") from None
 
 
 def _listed(choices: Sequence[object]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
+from barnabas_common.bootstrap_servers import parse_bootstrap_servers
 from barnabas_common.errors import InvalidArgumentError, InvalidGroupIdError
 from barnabas_common.messages.groups import STORAGES
 
@@ -13,7 +14,6 @@ from barnabas.cluster.options import (
     check_choice,
     check_str,
     config_of,
-    parse_bootstrap_servers,
 )
 from barnabas.group.assignors import ASSIGNORS
 from barnabas.group.config import GroupConfig

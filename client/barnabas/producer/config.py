@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict
 
+from barnabas_common.bootstrap_servers import parse_bootstrap_servers
 from barnabas_common.errors import InvalidArgumentError
 from barnabas_common.transport.stream import MAX_MESSAGE_BYTES
 
@@ -17,7 +18,6 @@ from barnabas.cluster.options import (
     check_choice,
     check_str,
     config_of,
-    parse_bootstrap_servers,
 )
 
 logger = logging.getLogger(__name__)

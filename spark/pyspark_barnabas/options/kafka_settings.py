@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from barnabas.cluster.options import parse_bootstrap_servers
-from barnabas.consumer import ConsumerConfig, ConsumerOptions
+from barnabas_common.bootstrap_servers import parse_bootstrap_servers
 from barnabas_common.errors import InvalidArgumentError
 
 from pyspark_barnabas.options.values import (
@@ -125,6 +124,11 @@ def _value(given: Given, name: str) -> int | str:
 
 
 def _checked(found: dict[str, Any]) -> dict[str, Any]:
+    if not found:
+        return found
+    # Imported here: the step of Spark's planning that only checks options need not import clients.
+    from barnabas.consumer import ConsumerConfig, ConsumerOptions
+
     try:
         ConsumerConfig.of(ConsumerOptions(**found))  # type: ignore[typeddict-item]
     except InvalidArgumentError as error:

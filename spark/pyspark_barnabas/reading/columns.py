@@ -6,11 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-SCHEMA = (
-    "key binary, value binary, topic string, partition int, offset long,"
-    " timestamp timestamp, timestampType int"
-)
-HEADERS = "headers array<struct<key: string, value: binary>>"
+from pyspark_barnabas.schema import HEADERS
 
 # Exactly Spark's form of the source's schema; it refuses anything else.
 ARROW_SCHEMA = pa.schema(
@@ -25,7 +21,7 @@ ARROW_SCHEMA = pa.schema(
     }
 )
 ARROW_HEADERS = pa.field(
-    "headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    HEADERS, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 )
 
 logger = logging.getLogger(__name__)
@@ -36,14 +32,10 @@ _FIRST_MS = -62_135_510_400_000
 _LAST_MS = 253_402_214_400_000
 
 
-def spark_schema(include_headers: bool) -> str:
-    return f"{SCHEMA}, {HEADERS}" if include_headers else SCHEMA
-
-
 def in_spark_types(table: "pa.Table", where: str) -> "pa.Table":
     """Return what `poll_arrow` returned in Spark's types."""
     schema = ARROW_SCHEMA
-    if "headers" in table.column_names:
+    if HEADERS in table.column_names:
         schema = schema.append(ARROW_HEADERS)
     return _with_spark_times(table, where).cast(schema)
 

@@ -9,8 +9,8 @@ from typing import Any
 from barnabas.cluster import ClusterConfig
 from barnabas.cluster.client import Client
 from barnabas.cluster.coordinator import Coordinator, NextAttempt
-from barnabas.cluster.options import parse_bootstrap_servers
 from barnabas.producer.prebuilt import with_producer
+from barnabas_common.bootstrap_servers import parse_bootstrap_servers
 from barnabas_common.errors import LeaderNotAvailableError, raise_for
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import TRANSACTION_KEY
