@@ -201,8 +201,8 @@ PARTITIONS = Section(
         opposite(
             "... if all members lost records the one with the newest log leads alone",
             _ELIGIBLE,
-            "    if eligibility.awaited and not unclean_allowed:\n",
-            "    if False:\n",
+            "    awaited = () if unclean_allowed else eligibility.awaited\n",
+            "    awaited = ()\n",
             "unit/test_eligible.py::test_who_leads_when_something_was_lost",
         ),
         opposite(
@@ -215,7 +215,7 @@ PARTITIONS = Section(
         opposite(
             "... they are asked for their logs first",
             "partitions/log_queries.py",
-            "                query.is_over = True\n",
+            "                query.logs = dict.fromkeys(incarnations, NO_LOG) | query.logs\n",
             "                pass\n",
             "simulation/test_newest_logs.py::test_a_replica_that_does_not_answer_is_awaited_for_a_limited_time",
         ),

@@ -2,8 +2,11 @@
 
 import asyncio
 
+from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
-from barnabas_common.messages.control import HeldRole
+from barnabas_common.messages.control import HeldRole, LeaderAndIsrRequest
+from barnabas_common.messages.elections import UNCLEAN, ElectLeadersRequest
+from barnabas_common.messages.reassignments import PartitionName
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.control_world import QUIET, ControlWorld, RecordingBroker, run_world
@@ -18,11 +21,12 @@ def has_log(world: ControlWorld, broker_id: int, log_end_offset: int, log_epoch:
     world.logs[broker_id] = held
 
 
-async def lose_power(world: ControlWorld) -> None:
-    """All brokers have lost power, also the controller; 2 and 3 were in sync."""
-    await world.start_brokers(1, 2, 3)
-    await world.create_topic("flights", {0: [2, 3]})
-    brokers = [world.kill(broker_id, keep_unflushed=False) for broker_id in (1, 2, 3)]
+async def lose_power(world: ControlWorld, *others: int, partitions: int = 1) -> None:
+    """All brokers have lost power, also the controller; 2, 3 and the others were in sync."""
+    await world.start_brokers(1, 2, 3, *others)
+    assignment = {number: [2, 3, *others] for number in range(partitions)}
+    await world.create_topic("flights", assignment)
+    brokers = [world.kill(broker, keep_unflushed=False) for broker in (1, 2, 3, *others)]
     for broker in brokers:
         world.zookeeper.expire(broker.session)
 
@@ -112,5 +116,80 @@ def test_a_replica_that_is_gone_again_is_not_elected() -> None:
         await world.kill_and_expire(2)
         silent.answers_roles.set()
         await is_led_by(world, 3)
+
+    run_world(test)
+
+
+def test_a_replica_that_is_asked_late_has_its_own_time_to_answer() -> None:
+    """It has the newest log. The wait for the answer of another one is over before it answers."""
+
+    async def test(world: ControlWorld) -> None:
+        await lose_power(world, 4)
+        has_log(world, 2, 7)
+        has_log(world, 4, 9)
+        await world.start_broker(2)
+        await until_asked(world, await start_silent(world, 3))
+        await world.settle(WAIT - 2)
+        late = await start_silent(world, 4)
+        await until_asked(world, late)
+        await world.settle(WAIT - 2)
+        late.answers_roles.set()
+        await is_led_by(world, 4)
+
+    run_world(test)
+
+
+def test_a_requested_election_finds_the_newest_log_without_delay() -> None:
+    """Broker 4 may have more, and is awaited. An administrator does not wait for it."""
+
+    async def test(world: ControlWorld) -> None:
+        await lose_power(world, 4)
+        has_log(world, 2, 7)
+        has_log(world, 3, 9)
+        await world.start_broker(2)
+        await world.start_broker(3)
+        await world.settle()
+        controller = world.controller()
+        assert controller is not None
+        request = ElectLeadersRequest(UNCLEAN, partitions=[PartitionName(*FLIGHTS)])
+        response = await controller.controller.handle(request)
+        assert [result.error_code for result in response.partitions] == [ErrorCode.NONE]
+        await is_led_by(world, 3)
+
+    run_world(test)
+
+
+def test_a_replica_that_cannot_use_its_log_is_not_awaited() -> None:
+    async def test(world: ControlWorld) -> None:
+        await lose_power(world)
+        has_log(world, 2, 7)
+        silent = await start_silent(world, 3)
+        silent.failing[FLIGHTS] = ErrorCode.KAFKA_STORAGE_ERROR
+        await world.start_broker(2)
+        await until_asked(world, silent)
+        began = asyncio.get_running_loop().time()
+        silent.answers_roles.set()
+        await is_led_by(world, 2)
+        assert asyncio.get_running_loop().time() - began < 1
+
+    run_world(test)
+
+
+def test_a_broker_is_asked_for_all_its_logs_at_once() -> None:
+    async def test(world: ControlWorld) -> None:
+        await lose_power(world, partitions=20)
+        has_log(world, 2, 7)
+        has_log(world, 3, 9)
+        await world.start_broker(2)
+        await world.start_broker(3)
+        for number in range(20):
+            led = await world.until_state(
+                TopicPartition("flights", number), lambda s: s.isr == (s.leader,)
+            )
+            assert led.leader == 3
+        for broker_id in (2, 3):
+            told = world.brokers[broker_id].told
+            requests = [r.partitions for r in told if isinstance(r, LeaderAndIsrRequest)]
+            assert [len(asked) for asked in requests if asked[0].tell_only] == [20]
 
     run_world(test)

@@ -83,7 +83,16 @@ class RecordingBroker:
         if isinstance(request, LeaderAndIsrRequest):
             await self.answers_roles.wait()
             asked = [p for p in request.partitions if p.tell_only]
-            held = [replace(self.logs[self.broker_id], leader_epoch=p.leader_epoch) for p in asked]
+            held = [
+                replace(
+                    self.logs[self.broker_id],
+                    topic=p.topic,
+                    partition=p.partition,
+                    leader_epoch=p.leader_epoch,
+                )
+                for p in asked
+                if not self._error(p.topic, p.partition)
+            ]
             return LeaderAndIsrResponse(0, errors, held=held)
         assert isinstance(request, StopReplicaRequest)
         return StopReplicaResponse(0, errors)

@@ -9,6 +9,7 @@ from barnabas_controller.eligibility.elections import (
     handle_unclean_shutdown,
 )
 from barnabas_controller.eligibility.eligible_leader_replicas import (
+    NO_LOG,
     LeaderEligibility,
     leader_eligibility,
     may_have_lost_records,
@@ -255,24 +256,23 @@ LOGS = {1: (4, 9), 2: (4, 10), 3: (5, 3)}
 
 
 @pytest.mark.parametrize(
-    ("lost", "new_disks", "logs", "is_final", "leader"),
+    ("lost", "new_disks", "logs", "leader"),
     [
         # the newest log: by the leader epoch of its last record, then by its end
-        ((1, 2, 3), (), LOGS, False, 3),
-        ((1, 2), (), LOGS, False, 2),
-        ((2, 1), (), {1: (4, 9), 2: (4, 9)}, False, 1),
+        ((1, 2, 3), (), LOGS, 3),
+        ((1, 2), (), LOGS, 2),
+        ((2, 1), (), {1: (4, 9), 2: (4, 9)}, 1),
         # one whose disk is new may also lack what was flushed
-        ((1, 2, 3), (3,), LOGS, False, 2),
-        ((1, 2), (1, 2), LOGS, False, 2),
+        ((1, 2, 3), (3,), LOGS, 2),
+        ((1, 2), (1, 2), LOGS, 2),
         # it is unknown what one of them has
-        ((1, 2), (), {1: (4, 9)}, False, None),
-        ((1, 2), (), {}, False, None),
+        ((1, 2), (), {1: (4, 9)}, None),
+        ((1, 2), (), {}, None),
         # ... and is not told in time
-        ((1, 2), (), {2: (4, 9)}, True, 2),
-        ((1, 2), (), {1: (-1, 0)}, True, 1),
-        ((1, 2), (), {}, True, 1),
+        ((1, 2), (), {1: NO_LOG, 2: (4, 9)}, 2),
+        ((1, 2), (), {1: NO_LOG, 2: NO_LOG}, 1),
         # there is no choice
-        ((2,), (), {}, False, 2),
+        ((2,), (), {}, 2),
     ],
 )
 @pytest.mark.parametrize("unclean", [False, True])
@@ -280,11 +280,10 @@ def test_of_those_that_lost_something_the_newest_log_leads(
     lost: tuple[int, ...],
     new_disks: tuple[int, ...],
     logs: dict[int, tuple[int, int]],
-    is_final: bool,
     leader: int | None,
     unclean: bool,
 ) -> None:
-    over = LeaderEligibility(lost, new_disks, logs=logs, logs_are_final=is_final)
+    over = LeaderEligibility(lost, new_disks, logs=logs)
     decision = eligible_offline(state(9, lost), ALL, lost, unclean, "why", eligibility=over)
     if isinstance(decision, Refused):
         assert leader is None
@@ -292,6 +291,17 @@ def test_of_those_that_lost_something_the_newest_log_leads(
         assert not decision.awaits
     else:
         assert (decision.state.leader, decision.state.isr) == (leader, (leader,))
+
+
+def test_logs_are_asked_for_while_another_replica_is_awaited() -> None:
+    over = LeaderEligibility((1, 2), awaited=(3,), logs={1: (4, 9)})
+    decision = eligible_offline(state(9, ALL), ALL, (1, 2), False, "why", eligibility=over)
+    assert isinstance(decision, Refused)
+    assert (decision.awaits, decision.queries) == ((3,), (2,))
+    assert decision.why == (
+        "[1, 2] lost unflushed records since in sync; waiting for [3]; asking what the logs of [2]"
+        " hold"
+    )
 
 
 @given(some.filter(bool), some, some, some)
@@ -305,7 +315,7 @@ def test_a_member_that_is_online_leads_sooner_or_later(
     over = LeaderEligibility(
         lost,
         tuple(r for r in eligible_leader_replicas if r in online and r not in isr),
-        logs_are_final=True,
+        logs=dict.fromkeys(lost, NO_LOG),
     )
     decision = eligible_offline(state(9, isr), ALL, online, False, "why", eligibility=over)
     hopeless = bool(over.eligible_leader_replicas) and all(member in lost for member in isr)

@@ -75,7 +75,6 @@ def current_eligibility(
         given_up=tuple(r for r in replicas if r in context.given_up),
         failed=tuple(r for r in replicas if partition in context.failed_replicas.get(r, ())),
         logs=_logs(context, partition),
-        logs_are_final=partition in context.log_queries and context.log_queries[partition].is_over,
     )
 
 
@@ -85,8 +84,8 @@ def _logs(context: ControllerContext, partition: TopicPartition) -> dict[int, tu
     if query is None:
         return {}
     return {
-        replica: (log_epoch, log_end_offset)
-        for replica, (epoch, log_epoch, log_end_offset) in query.logs.items()
+        replica: log
+        for (replica, epoch), log in query.logs.items()
         if replica in context.brokers and context.brokers[replica].epoch == epoch
     }
 

@@ -8,8 +8,6 @@ Kafka does.
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from barnabas_common.messages.sentinels import NO_EPOCH
-
 from barnabas_controller.election.controlled_shutdown import elect_for_controlled_shutdown
 from barnabas_controller.election.decision import Decision, Elected, Refused, Unchanged
 from barnabas_controller.election.isr_removal import remove_from_isr
@@ -18,6 +16,7 @@ from barnabas_controller.election.preferred import elect_preferred
 from barnabas_controller.election.reassign import elect_for_reassignment
 from barnabas_controller.eligibility.eligible_leader_replicas import (
     EVERY_MEMBER_ELIGIBLE,
+    NO_LOG,
     LeaderEligibility,
 )
 from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
@@ -85,13 +84,13 @@ def _elect_without_complete_member(
     why = f"{cause}{_lost(lost)}"
     if eligible := eligibility.eligible_leader_replicas:
         return _elect_eligible_leader_replica(state, live, eligible[0], why)
-    if eligibility.awaited and not unclean_allowed:
-        waiting = f"{_lost(lost)}; waiting for {list(eligibility.awaited)}"
-        return Refused(waiting.removeprefix("; "), eligibility.awaited, cause)
-    unknown = [member for member in lost if member not in eligibility.logs]
-    if len(lost) > 1 and unknown and not eligibility.logs_are_final:
-        asking = f"{_lost(lost)}; asking what the logs of {unknown} hold"
-        return Refused(asking.removeprefix("; "), cause=cause, queries=tuple(unknown))
+    awaited = () if unclean_allowed else eligibility.awaited
+    unknown = tuple(m for m in lost if m not in eligibility.logs) if len(lost) > 1 else ()
+    if awaited or unknown:
+        waiting = f"; waiting for {list(awaited)}" if awaited else ""
+        asking = f"; asking what the logs of {list(unknown)} hold" if unknown else ""
+        reason = f"{_lost(lost)}{waiting}{asking}".removeprefix("; ")
+        return Refused(reason, awaited, cause, queries=unknown)
     leader = max(lost, key=lambda member: _newest_log(member, eligibility))
     reason = f"{why}; no better candidate is online, records may be lost"
     return Elected(state.with_leader(leader, (leader,)), live, reason)
@@ -102,8 +101,7 @@ def _newest_log(member: int, eligibility: LeaderEligibility) -> tuple[bool, int,
 
     What a power loss took was not flushed. A new disk may lack more than that.
     """
-    log = eligibility.logs.get(member, (NO_EPOCH, 0))
-    return (member not in eligibility.new_disks, *log)
+    return (member not in eligibility.new_disks, *eligibility.logs.get(member, NO_LOG))
 
 
 def _replace_members(

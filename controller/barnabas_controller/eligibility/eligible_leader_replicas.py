@@ -12,6 +12,8 @@ epoch since which it has lost nothing. The two together show which logs are comp
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from barnabas_common.messages.sentinels import NO_EPOCH
+
 from barnabas_controller.eligibility.min_isr import MinimumIsr
 from barnabas_controller.store.leader_and_isr import (
     NO_LEADER,
@@ -36,7 +38,7 @@ class LeaderEligibility:
     were awaited long enough. `failed` are the brokers that cannot use their log of the partition.
 
     `logs` has what replicas that lost records told of their logs, by broker id: the leader epoch of
-    the last record and the log end offset. With `logs_are_final` no other answer is awaited.
+    the last record and the log end offset. One that was awaited long enough has told of none.
     """
 
     lost: tuple[int, ...] = ()
@@ -50,10 +52,10 @@ class LeaderEligibility:
     given_up: tuple[int, ...] = ()
     failed: tuple[int, ...] = ()
     logs: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    logs_are_final: bool = False
 
 
 EVERY_MEMBER_ELIGIBLE = LeaderEligibility()
+NO_LOG = (NO_EPOCH, 0)
 
 
 def may_have_lost_records(state: LeaderAndIsr, broker: Broker) -> bool:

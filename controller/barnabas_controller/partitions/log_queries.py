@@ -6,7 +6,7 @@ it had not flushed, and another one may have more. So the controller sends Leade
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 
 from barnabas_common.errors.error_code import ErrorCode
@@ -16,14 +16,18 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_controller.controller_term import ControllerTerm
+from barnabas_controller.eligibility.eligible_leader_replicas import NO_LOG
 from barnabas_controller.state.context import LogQuery
+
+CAUSE = "the newest log is sought"
 
 
 class LogQueries:
     """Asks the replicas, collects the answers, and has the partitions elected again.
 
-    `elect(partitions, cause)` is awaited when all have answered. It is also awaited after
-    `eligible.leader.replicas.wait.ms`: the answers that are there decide then.
+    `elect(partitions, cause)` is awaited with the answers of each broker. It is also awaited when
+    they have been awaited for `eligible.leader.replicas.wait.ms`: a replica that has not answered
+    then counts as one without records.
     """
 
     def __init__(
@@ -35,30 +39,36 @@ class LogQueries:
         self._context = term.context
         self._elect = elect
 
-    def ask(self, partition: TopicPartition, replicas: Iterable[int]) -> None:
+    def ask(self, replicas: Mapping[TopicPartition, Iterable[int]]) -> None:
         """Ask these replicas, except those that have been asked."""
-        context = self._context
-        query = context.log_queries.get(partition)
-        if query is None:
-            query = context.log_queries[partition] = LogQuery()
-            self._elect_after_wait(partition, query)
-        asking = {r: context.brokers[r].epoch for r in replicas}
-        unasked = [r for r, epoch in asking.items() if query.asked.get(r) != epoch]
-        query.asked.update(asking)
-        batch, state = self._term.batch(), context.leadership[partition]
-        cause = "the newest log is sought"
-        batch.leader_and_isr(unasked, partition, state, cause=cause, tell_only=True)
-        self._term.send(batch)
+        context, batch = self._context, self._term.batch()
+        asked: dict[TopicPartition, tuple[LogQuery, set[tuple[int, int]]]] = {}
+        for partition, members in replicas.items():
+            query = context.log_queries.get(partition, LogQuery())
+            unasked = {(m, context.brokers[m].epoch) for m in members} - query.asked
+            if unasked:
+                context.log_queries[partition] = query
+                query.asked |= unasked
+                asked[partition] = query, unasked
+                state, broker_ids = context.leadership[partition], [m for m, _ in sorted(unasked)]
+                batch.leader_and_isr(broker_ids, partition, state, cause=CAUSE, tell_only=True)
+        if asked:
+            self._term.send(batch)
+            self._elect_after_wait(asked)
 
-    def _elect_after_wait(self, partition: TopicPartition, query: LogQuery) -> None:
+    def _elect_after_wait(
+        self, asked: Mapping[TopicPartition, tuple[LogQuery, set[tuple[int, int]]]]
+    ) -> None:
         wait = self._term.config.eligible_leader_replicas_wait
 
         async def handle() -> None:
-            if self._context.log_queries.get(partition) is query:
-                query.is_over = True
-                await self._elect([partition], f"no other log was told of within {wait:g} s")
+            for query, incarnations in asked.values():
+                query.logs = dict.fromkeys(incarnations, NO_LOG) | query.logs
+            current = self._context.log_queries
+            over = [p for p, (query, _) in asked.items() if current.get(p) is query]
+            await self._elect(over, f"no other log was told of within {wait:g} s")
 
-        name = f"{partition}: the wait for answers is over"
+        name = "the wait for what logs hold is over"
         asyncio.get_running_loop().call_later(wait, self._term.enqueue, name, handle)
 
     def on_response(self, broker_id: int, request: ControlRequest, response: Message) -> None:
@@ -75,12 +85,13 @@ class LogQueries:
     async def _on_answered(
         self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
     ) -> None:
-        asked = [TopicPartition(p.topic, p.partition) for p in request.partitions if p.tell_only]
+        asked = {TopicPartition(p.topic, p.partition) for p in request.partitions if p.tell_only}
         told = []
         for role in response.held:
             partition = TopicPartition(role.topic, role.partition)
             query = self._context.log_queries.get(partition)
             if query is not None and partition in asked:
-                query.logs[broker_id] = (request.broker_epoch, role.log_epoch, role.log_end_offset)
+                incarnation = broker_id, request.broker_epoch
+                query.logs[incarnation] = role.log_epoch, role.log_end_offset
                 told.append(partition)
         await self._elect(told, f"broker {broker_id} has told what its log holds")

@@ -188,6 +188,7 @@ class PartitionStateMachine:
         self, partitions: list[TopicPartition], decide: Decide, batch: RequestBatch
     ) -> dict[TopicPartition, Decision]:
         outcome = await change_leadership(self._term, partitions, decide)
+        queries = {}
         for partition, decision in outcome.items():
             if isinstance(decision, Elected):
                 self._context.partition_states[partition] = PartitionState.ONLINE
@@ -199,8 +200,8 @@ class PartitionStateMachine:
                 report_refusal(self._term, partition, decision)
                 if decision.awaits:
                     self._elect_after_wait(partition)
-                if decision.queries:
-                    self.log_queries.ask(partition, decision.queries)
+                queries[partition] = decision.queries
+        self.log_queries.ask(queries)
         return outcome
 
     def _elect_after_wait(self, partition: TopicPartition) -> None:

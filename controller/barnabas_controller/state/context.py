@@ -38,14 +38,12 @@ class Asked:
 class LogQuery:
     """The question what the logs of a partition's replicas hold.
 
-    `asked` has the broker epochs under which they were asked, by broker id. `logs` has what each
-    answered: its broker epoch, the leader epoch of its last record, its log end offset. With
-    `is_over` no further answer is awaited.
+    `asked` are the incarnations of brokers that were asked: broker id and broker epoch. `logs` has
+    what each of them answered: the leader epoch of its last record, and its log end offset.
     """
 
-    asked: dict[int, int] = field(default_factory=dict)
-    logs: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    is_over: bool = False
+    asked: set[tuple[int, int]] = field(default_factory=set)
+    logs: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass
