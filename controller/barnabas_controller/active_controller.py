@@ -131,9 +131,8 @@ class ActiveController:
                 context.reassigning[partition] = None
         self.unconfirmed.find()
         written_at = {partition: written.zxid for partition, written in states.items()}
-        await self.partitions.handle_unclean_shutdown(
-            written_at, cause, self.unconfirmed.unknown_members(states)
-        )
+        unknown = self.unconfirmed.unknown_members(written_at)
+        await self.partitions.handle_unclean_shutdown(written_at, cause, unknown)
         for partition in states:
             self.partitions.adopt(partition)
         await self.replicas.adopt(states, cause)

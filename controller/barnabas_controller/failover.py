@@ -47,7 +47,7 @@ async def fail_over(
     cause += _suspect_predecessor(active, predecessor)
     #    Hold back elections by states that may come from an older copy of ZooKeeper.
     active.unconfirmed.find()
-    unknown = active.unconfirmed.unknown_members(context.leadership)
+    unknown = active.unconfirmed.unknown_members(written_at)
     # 4. Read which topics are to be deleted.
     await active.deletion.start(await term.store.topics_to_delete(active.deletion.watch))
     # 5. Send all brokers which brokers are alive, and the states as they were read. (Kafka sends no

@@ -108,6 +108,20 @@ PARTITIONS = Section(
             "simulation/test_older_isr_written_back.py::test_the_replica_does_not_lead_without_the_records",
         ),
         opposite(
+            "A state that was written from outside",
+            "partitions/unconfirmed_states.py",
+            "            if members and self._leader_knows(partition, written_at[partition])\n",
+            "            if False\n",
+            "simulation/test_unknown_members.py::test_a_leader_that_has_not_restarted_knows_its_isr",
+        ),
+        opposite(
+            "A state that was written from outside",
+            "partitions/unconfirmed_states.py",
+            "            staying = [m for m in state.isr if m not in unknown[partition]]\n",
+            "            staying = state.isr\n",
+            "simulation/test_unknown_members.py::test_the_member_does_not_lead_if_the_leader_dies_before_it_answers",
+        ),
+        opposite(
             "No other election is held while such refusals settle",
             "partitions/leadership.py",
             "        if partition in term.context.held_roles:\n",

@@ -128,11 +128,13 @@ def test_a_replica_that_is_asked_late_has_its_own_time_to_answer() -> None:
         has_log(world, 2, 7)
         has_log(world, 4, 9)
         await world.start_broker(2)
-        await until_asked(world, await start_silent(world, 3))
+        (await world.start_broker(3)).answers_roles.clear()
         await world.settle(WAIT - 2)
-        late = await start_silent(world, 4)
-        await until_asked(world, late)
+        late = await world.start_broker(4)
+        late.answers_roles.clear()
         await world.settle(WAIT - 2)
+        state = await world.state(FLIGHTS)
+        assert state is not None and state.leader == -1
         late.answers_roles.set()
         await is_led_by(world, 4)
 

@@ -1,7 +1,7 @@
 """A member of an ISR that the next controller's broker was not told of."""
 
 import pytest
-from barnabas_common.messages.control import LeaderAndIsrRequest
+from barnabas_common.messages.control import HeldRole
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.control_world import ControlWorld, RecordingBroker, run_world
@@ -9,40 +9,68 @@ from tests.support.control_world import ControlWorld, RecordingBroker, run_world
 FLIGHTS = TopicPartition("flights", 0)
 
 
-def is_told_of_leader_alone(world: ControlWorld) -> None:
-    """Brokers 2 and 3 learn of an ISR without broker 3, as before it joined."""
-    for broker_id in (2, 3):
-        broker = world.brokers[broker_id]
-        told = broker.metadata(FLIGHTS)
-        assert told is not None and told.in_sync_replicas == [2, 3]
+async def serve_without_knowing(world: ControlWorld, successor: int = 2) -> RecordingBroker:
+    """2 leads, with 3 and 4 in sync. The brokers learn of an ISR without 3, as before it joined.
+
+    Broker 1 is controller, and the `successor` the next one. Returns the leader, which knows its
+    ISR.
+    """
+    await world.start_brokers(1, successor, *(b for b in (2, 3, 4) if b != successor))
+    await world.create_topic("flights", {0: [2, 3, 4]})
+    await world.until(lambda: all(world.brokers[b].metadata(FLIGHTS) for b in (2, 3, 4)))
+    for broker_id in (2, 3, 4):
+        told = world.brokers[broker_id].metadata(FLIGHTS)
+        assert told is not None and told.in_sync_replicas == [2, 3, 4]
         told.in_sync_replicas.remove(3)
+        world.logs[broker_id] = HeldRole(*FLIGHTS, 0, leader=2)
+    return world.brokers[2]
 
 
-def has_role_of(broker: RecordingBroker, controller_epoch: int) -> bool:
-    requests = [r for r in broker.told if isinstance(r, LeaderAndIsrRequest)]
-    return any(r.controller_epoch == controller_epoch for r in requests)
+async def next_controller(world: ControlWorld) -> None:
+    controller = world.kill(1)
+    world.zookeeper.expire(controller.session)
+    await world.until(lambda: world.controller() is not None)
 
 
-@pytest.mark.parametrize(("has_restarted", "isr"), [(False, (2, 3)), (True, (2,))])
-def test_a_leader_that_has_not_restarted_knows_its_isr(
-    has_restarted: bool, isr: tuple[int, ...]
-) -> None:
-    """The member stays: it may be the only one that has everything if the leader is lost."""
+@pytest.mark.parametrize("isr", [(2, 3, 4), (2, 4)])
+def test_a_leader_that_has_not_restarted_knows_its_isr(isr: tuple[int, ...]) -> None:
+    """The member that has joined stays: it may be the only one that has everything if the leader is
+    lost. The one that has left it, by an older state that was written back, does not."""
 
     async def test(world: ControlWorld) -> None:
-        await world.start_brokers(1, 2, 3)
-        await world.create_topic("flights", {0: [2, 3]})
-        await world.until(lambda: all(world.brokers[b].metadata(FLIGHTS) for b in (2, 3)))
-        is_told_of_leader_alone(world)
+        await serve_without_knowing(world)
+        world.logs[2].in_sync_replicas = list(isr)
+        await next_controller(world)
+        state = await world.until_state(FLIGHTS, lambda state: state.leader_epoch > 0)
+        assert (state.leader, state.isr) == (2, isr)
+
+    run_world(test)
+
+
+def test_after_a_restart_of_the_leader_the_member_is_removed() -> None:
+    async def test(world: ControlWorld) -> None:
+        told = (await serve_without_knowing(world)).told
         controller = world.kill(1)
-        if has_restarted:
-            told = world.brokers[2].told
-            await world.kill_and_expire(2)
-            (await world.start_broker(2)).told.extend(told)
+        await world.kill_and_expire(2)
+        (await world.start_broker(2)).told.extend(told)
         world.zookeeper.expire(controller.session)
-        await world.until(lambda: world.controller() is not None)
-        await world.until(lambda: has_role_of(world.brokers[3], controller_epoch=2))
-        state = await world.state(FLIGHTS)
-        assert state is not None and (state.leader, state.isr) == (2, isr)
+        state = await world.until_state(FLIGHTS, lambda state: state.leader_epoch > 0)
+        assert (state.leader, state.isr) == (2, (2, 4))
+
+    run_world(test)
+
+
+@pytest.mark.parametrize("successor", [3, 2], ids=["", "with the next controller"])
+def test_the_member_does_not_lead_if_the_leader_dies_before_it_answers(successor: int) -> None:
+    """Nobody knows whether it is one."""
+
+    async def test(world: ControlWorld) -> None:
+        leader = await serve_without_knowing(world, successor)
+        leader.answers_roles.clear()
+        await next_controller(world)
+        await world.until(lambda: (role := leader.role(FLIGHTS)) is not None and role.tell_only)
+        await world.kill_and_expire(2)
+        state = await world.until_state(FLIGHTS, lambda state: state.leader not in (2, -1))
+        assert (state.leader, state.isr) == (4, (4,))
 
     run_world(test)

@@ -54,7 +54,8 @@ class RecordingBroker:
     """One incarnation of a broker: the requests it received, and how it answers.
 
     `answers_roles`: while it is not set, the answers to LeaderAndIsr are on their way. `logs` has
-    what brokers tell of their logs when they are asked, by broker id.
+    what brokers tell of their logs when they are asked, by broker id; the others hold the roles by
+    which they are asked.
     """
 
     broker_id: int
@@ -83,19 +84,22 @@ class RecordingBroker:
         if isinstance(request, LeaderAndIsrRequest):
             await self.answers_roles.wait()
             asked = [p for p in request.partitions if p.tell_only]
-            held = [
-                replace(
-                    self.logs[self.broker_id],
-                    topic=p.topic,
-                    partition=p.partition,
-                    leader_epoch=p.leader_epoch,
-                )
-                for p in asked
-                if not self._error(p.topic, p.partition)
-            ]
+            held = [self._held(p) for p in asked if not self._error(p.topic, p.partition)]
             return LeaderAndIsrResponse(0, errors, held=held)
         assert isinstance(request, StopReplicaRequest)
         return StopReplicaResponse(0, errors)
+
+    def _held(self, state: LeaderAndIsrPartition) -> HeldRole:
+        isr = state.in_sync_replicas if state.leader == self.broker_id else []
+        role = HeldRole(state.topic, state.partition, state.leader_epoch, state.leader, isr)
+        if self.broker_id not in self.logs:
+            return role
+        return replace(
+            self.logs[self.broker_id],
+            topic=state.topic,
+            partition=state.partition,
+            leader_epoch=state.leader_epoch,
+        )
 
     def _error(self, topic: str, partition: int) -> int:
         return int(self.failing.get(TopicPartition(topic, partition), ErrorCode.NONE))

@@ -201,6 +201,7 @@ class BrokerChanges:
         context = self._context
         leaderless = context.partitions_with_offline_leader()
         self._partitions.change(leaderless, PartitionState.OFFLINE)
+        await self._unconfirmed.remove_unknown_members()
         await self._partitions.elect_where_missing(cause)
         staying = [r for r in replicas if not context.is_being_deleted(r.partition.topic)]
         await self._replicas.change(staying, ReplicaState.OFFLINE, cause)

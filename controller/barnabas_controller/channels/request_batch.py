@@ -201,6 +201,9 @@ class RequestBatch:
         self, partition: TopicPartition, state: LeaderAndIsr
     ) -> UpdateMetadataPartition:
         deleting = self._context.is_being_deleted(partition.topic)
+        # What a broker is told counts as known when it becomes controller.
+        asked = self._context.unconfirmed.get(partition)
+        unknown = () if asked is None else asked.unknown
         return UpdateMetadataPartition(
             topic=partition.topic,
             partition=partition.partition,
@@ -209,7 +212,7 @@ class RequestBatch:
             leader=LEADER_DURING_DELETE if deleting else state.leader,
             leader_epoch=0 if deleting else state.leader_epoch,
             partition_epoch=state.partition_epoch,
-            in_sync_replicas=list(state.isr),
+            in_sync_replicas=[member for member in state.isr if member not in unknown],
             replicas=list(self._context.replicas(partition)),
             offline_replicas=list(self._context.offline_replicas(partition)),
         )

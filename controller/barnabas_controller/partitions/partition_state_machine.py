@@ -90,11 +90,7 @@ class PartitionStateMachine:
                 if b.epoch > written_at[partition] and b.broker_id not in proved
             ]
             replicas, online = context.replicas(partition), context.online_replicas(partition)
-            # A leader that has not restarted knows its ISR, and refuses one that is older.
-            knows = state.leader in online and (
-                context.brokers[state.leader].epoch < written_at[partition]
-            )
-            unknown = () if knows else unknown_members.get(partition, ())
+            unknown = unknown_members.get(partition, ())
             return handle_unclean_shutdown(
                 state, replicas, online, (*lost, *restarted), cause, lost, unknown
             )

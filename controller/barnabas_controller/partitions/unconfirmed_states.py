@@ -8,6 +8,9 @@ told of a newer one. The controller holds no election by such a state. It sends 
 `tell_only`, and the replicas answer with their roles and logs. Then the leader of the newest epoch
 goes on, or the newest log leads (`raised_epoch.py`).
 
+A new controller may find members in an ISR that its broker was not told of. It asks the leader, as
+long as that is online and has not restarted. The leader's answer alone is enough.
+
 All replicas must have answered. The answers of some are enough if the others have not registered,
 or cannot use their logs, or have not answered for `eligible.leader.replicas.wait.ms`, and are fewer
 than the minimum ISR: each acknowledged record is then on a replica that has answered. Replicas that
@@ -16,8 +19,9 @@ the topic allows unclean elections, or an administrator requests one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
@@ -32,21 +36,26 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_controller.controller_term import ControllerTerm
+from barnabas_controller.election.decision import Decision, Elected
 from barnabas_controller.eligibility.current import minimum_isrs
 from barnabas_controller.eligibility.min_isr import NO_MINIMUM
 from barnabas_controller.eligibility.raised_epoch import (
     is_outdated,
     is_unconfirmed,
+    leader_goes_on,
     may_lack_records,
 )
 from barnabas_controller.partitions.epoch_refusals import EpochRefusals
+from barnabas_controller.partitions.leadership import change_leadership
 from barnabas_controller.partitions.partition_state_machine import (
     PartitionStateMachine,
     unclean_allowed,
 )
 from barnabas_controller.state.context import Asked
 from barnabas_controller.state.states import PartitionState
-from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
+
+NONE_UNKNOWN: Mapping[TopicPartition, Collection[int]] = MappingProxyType({})
 
 # The newest state that a broker was told of, of a partition of the topic with this id.
 NewestState = Callable[[TopicPartition, str], UpdateMetadataPartition | None]
@@ -116,14 +125,46 @@ class UnconfirmedStates:
         return role if is_outdated(state, [role]) else None
 
     def unknown_members(
-        self, partitions: Iterable[TopicPartition]
+        self, written_at: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, list[int]]:
         """The members of each ISR that were not in it when this broker was last told of it, under
         the present leader epoch.
 
-        They may have joined since, or an older state was written back, and they have left it.
+        They may have joined since, or an older state was written back, and they have left it. A
+        leader that has not restarted since the state was written knows which: it is asked, and
+        elections are held back until it has answered or is gone.
         """
-        return {partition: self._unknown_members(partition) for partition in partitions}
+        unknown = {partition: self._unknown_members(partition) for partition in written_at}
+        asked = {
+            partition: members
+            for partition, members in unknown.items()
+            if members and self._leader_knows(partition, written_at[partition])
+        }
+        self._hold_back([p for p in asked if p not in self._context.unconfirmed], asked)
+        return unknown
+
+    def _leader_knows(self, partition: TopicPartition, written_at: int) -> bool:
+        context = self._context
+        leader = context.leadership[partition].leader
+        return context.is_online(leader, partition) and context.brokers[leader].epoch < written_at
+
+    async def remove_unknown_members(self) -> None:
+        """Remove them where the leader is gone before it has answered, and elect another."""
+        context, leadership = self._context, self._context.leadership
+        unknown = {
+            p: asked.unknown
+            for p, asked in context.unconfirmed.items()
+            if asked.unknown and not context.is_online(leadership[p].leader, p)
+        }
+        for partition in unknown:
+            del context.unconfirmed[partition], context.held_roles[partition]
+
+        def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
+            staying = [m for m in state.isr if m not in unknown[partition]]
+            why = f"the leader is gone, and may have known an ISR without {unknown[partition]}"
+            return Elected(state.with_leader(NO_LEADER, staying), (), why, from_outdated=True)
+
+        await change_leadership(self._term, unknown, decide)
 
     def _unknown_members(self, partition: TopicPartition) -> list[int]:
         context = self._context
@@ -147,10 +188,14 @@ class UnconfirmedStates:
             batch.leader_and_isr(online, partition, state, cause="its replicas are asked")
         self._term.send(batch)
 
-    def _hold_back(self, partitions: list[TopicPartition]) -> None:
+    def _hold_back(
+        self,
+        partitions: list[TopicPartition],
+        unknown: Mapping[TopicPartition, Collection[int]] = NONE_UNKNOWN,
+    ) -> None:
         context, now = self._context, self._term.runtime.clock.monotonic()
         for partition in partitions:
-            context.unconfirmed[partition] = Asked(now)
+            context.unconfirmed[partition] = Asked(now, unknown.get(partition, ()))
             context.held_roles.setdefault(partition, {})
             state = context.leadership[partition]
             self._term.events.record(
@@ -214,7 +259,7 @@ class UnconfirmedStates:
 
     async def _answered(self) -> list[TopicPartition]:
         """The partitions of which enough replicas have answered."""
-        missing = {p: self._missing(p) for p in self._context.unconfirmed}
+        missing = {p: self._awaited(p) for p in self._context.unconfirmed}
         complete = [partition for partition, replicas in missing.items() if not replicas]
         given_up = [
             partition
@@ -231,6 +276,15 @@ class UnconfirmedStates:
             < minima.get(partition, NO_MINIMUM).size
         ]
         return [*complete, *enough]
+
+    def _awaited(self, partition: TopicPartition) -> list[int]:
+        """The replicas whose answers are awaited; none if the leader knows, and has answered."""
+        context, missing = self._context, self._missing(partition)
+        held = {b: h for b, h in context.held_roles[partition].items() if b not in missing}
+        replicas, online = context.replicas(partition), context.online_replicas(partition)
+        if context.unconfirmed[partition].unknown and leader_goes_on(held, replicas, online):
+            return []
+        return missing
 
     def _missing(self, partition: TopicPartition) -> list[int]:
         """The replicas that have not answered, or have failed since."""

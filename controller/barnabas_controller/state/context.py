@@ -3,7 +3,7 @@
 Plain data, used only on the controller's event queue; every controller term creates a new one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,9 +28,13 @@ class Replica(NamedTuple):
 @dataclass
 class Asked:
     """Since when the replicas of a partition are asked what they hold, in seconds, and the broker
-    epochs of those that have answered, by broker id."""
+    epochs of those that have answered, by broker id.
+
+    If there are `unknown` members of the ISR, only the leader is awaited, which knows its ISR.
+    """
 
     since: float
+    unknown: Collection[int] = ()
     answered: dict[int, int] = field(default_factory=dict)
 
 
