@@ -103,7 +103,7 @@ class EpochRefusals:
                 continue
             if state is None or held.leader_epoch < state.leader_epoch:
                 continue  # the refusal is late: a newer state has been sent since
-            if question.tell_only and partition not in self._context.unconfirmed:
+            if question.tell_only:
                 continue  # it has told its log, and has refused nothing
             if question.is_new and question.leader_epoch == 0 == state.partition_epoch:
                 self._not_new.add(partition)
