@@ -65,6 +65,21 @@ def test_after_a_restart_of_the_leader_the_member_is_removed() -> None:
     run_world(test)
 
 
+def test_the_member_leads_if_the_leader_dies_before_it_answers_and_no_other_is_left() -> None:
+    """Otherwise the partition would have no leader any more if the leader's disk is lost."""
+
+    async def test(world: ControlWorld) -> None:
+        leader = await serve_without_knowing(world, 3)
+        leader.answers_roles.clear()
+        await next_controller(world)
+        await world.until(lambda: (role := leader.role(FLIGHTS)) is not None and role.tell_only)
+        await world.kill_and_expire(2, 4)
+        state = await world.until_state(FLIGHTS, lambda state: state.leader not in (2, -1))
+        assert (state.leader, state.isr) == (3, (3,))
+
+    run_world(test)
+
+
 @pytest.mark.parametrize("successor", [3, 2], ids=["", "with the next controller"])
 def test_the_member_does_not_lead_if_the_leader_dies_before_it_answers(successor: int) -> None:
     """Nobody knows whether it is one."""

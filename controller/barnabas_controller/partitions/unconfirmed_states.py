@@ -36,7 +36,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_controller.controller_term import ControllerTerm
-from barnabas_controller.election.decision import Decision, Elected
+from barnabas_controller.election.decision import Decision, Elected, Unchanged
 from barnabas_controller.eligibility.current import minimum_isrs
 from barnabas_controller.eligibility.min_isr import NO_MINIMUM
 from barnabas_controller.eligibility.raised_epoch import (
@@ -149,7 +149,10 @@ class UnconfirmedStates:
         return context.is_online(leader, partition) and context.brokers[leader].epoch < written_at
 
     async def remove_unknown_members(self) -> None:
-        """Remove them where the leader is gone before it has answered, and elect another."""
+        """Remove them where the leader is gone before it has answered.
+
+        They stay if no other member is online: then only they can lead. As a rule they are members.
+        """
         context, leadership = self._context, self._context.leadership
         unknown = {
             p: asked.unknown
@@ -161,6 +164,8 @@ class UnconfirmedStates:
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
             staying = [m for m in state.isr if m not in unknown[partition]]
+            if not any(context.is_online(member, partition) for member in staying):
+                return Unchanged(f"no other member of the ISR {list(state.isr)} is online")
             why = f"the leader is gone, and may have known an ISR without {unknown[partition]}"
             return Elected(state.with_leader(NO_LEADER, staying), (), why, from_outdated=True)
 
