@@ -85,12 +85,11 @@ class LogQueries:
     async def _on_answered(
         self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
     ) -> None:
-        asked = {TopicPartition(p.topic, p.partition) for p in request.partitions if p.tell_only}
         told = []
         for role in response.held:
             partition = TopicPartition(role.topic, role.partition)
             query = self._context.log_queries.get(partition)
-            if query is not None and partition in asked:
+            if query is not None:
                 incarnation = broker_id, request.broker_epoch
                 query.logs[incarnation] = role.log_epoch, role.log_end_offset
                 told.append(partition)
