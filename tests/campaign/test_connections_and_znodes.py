@@ -152,7 +152,7 @@ def test_no_copy_is_restored_that_lacks_a_member_with_all_records(covers: bool) 
     options = Options(seed=9, chaos_seconds=2.0, has_admin=False)
     cluster = SimulatedCluster(seed=9)
     fault = Fault(2.0, FaultKind.RESTORE_ZOOKEEPER, other="1.0", seconds=1.0)
-    restored = RestoredCopy(cluster)
+    restored = RestoredCopy(cluster, has_damage=lambda: False)
 
     async def story() -> bool:
         await cluster.start()
@@ -169,12 +169,13 @@ def test_no_copy_is_restored_that_lacks_a_member_with_all_records(covers: bool) 
     "damage",
     [
         Fault(1.0, FaultKind.DAMAGE_ZNODE, Znode.CONTROLLER_EPOCH.value, seconds=2.0),
+        Fault(1.0, FaultKind.DAMAGE_ZNODE, Znode.TOPIC.value, seconds=2.0),
         Fault(1.0, FaultKind.SPOIL_SETTINGS, seconds=2.0),
     ],
-    ids=["controller epoch", "settings"],
+    ids=["controller epoch", "topic", "settings"],
 )
 def test_no_copy_is_restored_that_was_taken_while_it_was_damaged(damage: Fault) -> None:
-    """No controller would be elected, or no role taken, with whatever restart."""
+    """No controller would be elected, or no leader, or no role taken, with whatever restart."""
     restoring = Fault(4.0, FaultKind.RESTORE_ZOOKEEPER, other="2.0", seconds=1.0)
     options = Options(seed=9, chaos_seconds=6.0, has_admin=False)
     counts = held(options, [damage, restoring]).counts

@@ -69,9 +69,9 @@ class Nemesis:
         self.skipped: Counter[str] = Counter()
         self.network = NetworkFaults(cluster, clients)
         self._chance = random.Random("nemesis")
-        self._restored = RestoredCopy(cluster)
         self._connections = ConnectionFaults(cluster, self.network, clients, self._resolve)
         self._zookeeper = ZooKeeperFaults(cluster, self._resolve, self._chance)
+        self._restored = RestoredCopy(cluster, self._zookeeper.has_damage)
         self.disks = DiskFaults(cluster, random.Random("disks"))
         self._cluster = cluster
         self._strike_client = strike_client

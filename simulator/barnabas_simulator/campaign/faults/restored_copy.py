@@ -4,20 +4,16 @@ together, as `docs/failures.md` tells the operator to do.
 Nothing acknowledged may be lost by that, as long as the copy has the partitions with the replicas
 of now, and in each of its ISRs a member that has every committed record. And each leader epoch that
 the copy lacks has records in a log: brokers give no lower epoch then, which clients would ignore.
-Its controller epoch can be read: without one no controller is elected. And its settings can be
-used: no broker takes a role before they are mended.
+It was not taken while a znode or the settings were damaged: the brokers wait until they are mended.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
-from barnabas_controller.errors import MalformedZnode
-from barnabas_controller.store import znodes
 
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
-from barnabas_simulator.campaign.faults.spoiling import BAD_SETTINGS, DEFAULTS
 from barnabas_simulator.campaign.state import (
     PartitionState,
     partition_states,
@@ -33,10 +29,14 @@ SCRATCH = "scratch-"  # topics whose records no one judges
 
 
 class RestoredCopy:
-    """`Fault.other` is how many seconds the copy is old, `Fault.seconds` when the restart comes."""
+    """`Fault.other` is how many seconds the copy is old, `Fault.seconds` when the restart comes.
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    `has_damage` returns whether znodes or settings are damaged now.
+    """
+
+    def __init__(self, cluster: SimulatedCluster, has_damage: Callable[[], bool]) -> None:
         self._cluster = cluster
+        self._has_damage = has_damage
         self._copies: dict[Fault, ZooKeeperCopy] = {}
 
     def schedule(self, faults: Sequence[Fault]) -> None:
@@ -47,7 +47,8 @@ class RestoredCopy:
                 asyncio.get_running_loop().call_later(at, self._take, fault)
 
     def _take(self, fault: Fault) -> None:
-        self._copies[fault] = self._cluster.zookeeper.copy()
+        if not self._has_damage():
+            self._copies[fault] = self._cluster.zookeeper.copy()
 
     async def until_covered(self, fault: Fault) -> bool:
         """Wait until the promise covers it, and return whether it does."""
@@ -62,7 +63,7 @@ class RestoredCopy:
         cluster, copy = self._cluster, self._copies.get(fault)
         if copy is None or not cluster.zookeeper.running:
             return False
-        if set(cluster.broker_ids) - set(registered(cluster)) or not _can_be_used(copy):
+        if set(cluster.broker_ids) - set(registered(cluster)):
             return False
         if any(cluster.is_paused(b) or not cluster.is_serving(b) for b in cluster.broker_ids):
             return False
@@ -123,18 +124,3 @@ class RestoredCopy:
             for partition, found in partition_states(cluster).items()
             if not is_up or set(found.state.isr) != set(found.replicas) or found.state.leader < 0
         ]
-
-
-def _can_be_used(copy: ZooKeeperCopy) -> bool:
-    """Whether the copy was not taken while the controller epoch, or the settings, were damaged."""
-    settings = copy.tree.find(f"/config/{DEFAULTS}")
-    has_settings = settings is None or settings.data not in BAD_SETTINGS
-    return has_settings and _has_controller_epoch(copy)
-
-
-def _has_controller_epoch(copy: ZooKeeperCopy) -> bool:
-    node = copy.tree.find(znodes.CONTROLLER_EPOCH)
-    try:
-        return node is None or znodes.decode_controller_epoch(node.data) >= 0
-    except MalformedZnode:
-        return False

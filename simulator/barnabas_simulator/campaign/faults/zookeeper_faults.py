@@ -24,6 +24,12 @@ class ZooKeeperFaults:
         self._resolve = resolve
         self._chance = chance
 
+    def has_damage(self) -> bool:
+        """Whether a znode, or the settings of all brokers, are damaged now."""
+        settings = self._cluster.zookeeper.tree.find(f"/config/{spoiling.DEFAULTS}")
+        is_spoiled = settings is not None and settings.data in spoiling.BAD_SETTINGS
+        return is_spoiled or bool(self.znodes.damaged)
+
     # ---- sessions
 
     def strike(self, fault: Fault, victim: int) -> Undo | None:
