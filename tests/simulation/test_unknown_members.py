@@ -82,7 +82,7 @@ def test_the_member_leads_if_the_leader_dies_before_it_answers_and_no_other_is_l
 
 @pytest.mark.parametrize("successor", [3, 2], ids=["", "with the next controller"])
 def test_the_member_does_not_lead_if_the_leader_dies_before_it_answers(successor: int) -> None:
-    """Nobody knows whether it is one."""
+    """It is unknown whether it is one."""
 
     async def test(world: ControlWorld) -> None:
         leader = await serve_without_knowing(world, successor)

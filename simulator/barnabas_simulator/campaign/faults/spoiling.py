@@ -7,6 +7,7 @@ from barnabas_controller.store.znodes import CONFIG_CHANGES, DELETE_TOPICS
 from barnabas_simulator.cluster import SimulatedCluster
 
 DEFAULTS = "brokers/<default>"
+SETTINGS_PATH = f"/config/{DEFAULTS}"
 NO_SETTINGS = b'{"version":1,"config":{}}'
 BAD_SETTINGS = (b"{", b"7", b'{"version":1,"config":{"broker.id":"7"}}')
 
@@ -18,7 +19,7 @@ def spoil_settings(cluster: SimulatedCluster, chance: random.Random) -> None:
 
 def write_settings(cluster: SimulatedCluster, data: bytes = NO_SETTINGS) -> None:
     """Write the settings of all brokers, and the notification of the change."""
-    cluster.zookeeper.put(f"/config/{DEFAULTS}", data)
+    cluster.zookeeper.put(SETTINGS_PATH, data)
     note = b'{"version":2,"entity_path":"%s"}' % DEFAULTS.encode()
     cluster.zookeeper.put(f"{CONFIG_CHANGES}/config_change_", note, sequential=True)
 

@@ -26,7 +26,7 @@ class ZooKeeperFaults:
 
     def has_damage(self) -> bool:
         """Whether a znode, or the settings of all brokers, are damaged now."""
-        settings = self._cluster.zookeeper.tree.find(f"/config/{spoiling.DEFAULTS}")
+        settings = self._cluster.zookeeper.tree.find(spoiling.SETTINGS_PATH)
         is_spoiled = settings is not None and settings.data in spoiling.BAD_SETTINGS
         return is_spoiled or bool(self.znodes.damaged)
 
