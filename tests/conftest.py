@@ -28,6 +28,9 @@ from xdist.scheduler import LoadScopeScheduling
 # tests of Spark fork this process to start Java.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
+# With it, commands would write at once what they otherwise forget to write.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 # A shell starts background processes with SIGINT ignored, `nohup` with SIGHUP, and their children
 # inherit that. The tests of Ctrl-C and of a closed terminal need the signals.
 signal.signal(signal.SIGINT, signal.default_int_handler)

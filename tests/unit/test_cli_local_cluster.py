@@ -154,7 +154,9 @@ def test_a_taken_port_is_named(member: Member) -> None:
 
 
 def test_a_process_that_dies_while_starting_is_quoted(member: Member) -> None:
-    member.start([sys.executable, "-c", "print('first'); raise SystemExit('no disk\\n\\n')"])
+    member.start(
+        [sys.executable, "-c", "print('first', flush=True); raise SystemExit('no disk\\n\\n')"]
+    )
     with pytest.raises(ClusterError, match="broker 9 stopped: no disk"):
         member.wait_until_listening(20.0)
 

@@ -200,10 +200,13 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
-def _escape_what_cannot_be_encoded() -> None:
-    """A name that stdout's encoding lacks must not end the command; stderr escapes by itself."""
+def _configure_output() -> None:
+    """Each line is written when it is complete, also into a pipe or a file.
+
+    A name that stdout's encoding lacks must not end the command; stderr escapes by itself.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+        sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)
 
 
 def _drop_what_cannot_be_written() -> None:
@@ -217,7 +220,7 @@ def _drop_what_cannot_be_written() -> None:
 def main() -> None:
     """The console script."""
     _open_closed_streams()
-    _escape_what_cannot_be_encoded()
+    _configure_output()
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(PrintableFormatter())
     try:
