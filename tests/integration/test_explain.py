@@ -43,7 +43,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 def environment(cluster: LocalCluster) -> dict[str, str]:
-    return {**os.environ, "BARNABAS_BOOTSTRAP": cluster.bootstrap}
+    return {**os.environ, "BARNABAS_BOOTSTRAP": cluster.bootstrap, "TERM": "xterm"}
 
 
 @contextlib.contextmanager

@@ -76,6 +76,9 @@ async def with_manager(data: Path, passes: int, fill: random.Random | None = Non
         while manager.cleaner.dirty(log).cleanable_bytes:
             assert await manager.cleaner.clean(log)
         await asyncio.sleep(0.002)
+    async with asyncio.timeout(20):
+        while [*data.glob("*/*.deleted")]:  # they are removed in the background
+            await asyncio.sleep(0.002)
     await manager.stop()
     manager.unlock_directories()
     offload.close()
