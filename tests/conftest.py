@@ -28,7 +28,7 @@ from xdist.scheduler import LoadScopeScheduling
 # tests of Spark fork this process to start Java.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
-# With it, commands would write at once what they otherwise forget to write.
+# With it, output that a command does not flush would be written all the same.
 os.environ.pop("PYTHONUNBUFFERED", None)
 
 # A shell starts background processes with SIGINT ignored, `nohup` with SIGHUP, and their children

@@ -115,9 +115,10 @@ class ActiveController:
             name, code = type(request).__name__, response.error_code
             logger.warning("%s: broker %d answered error %d", name, broker_id, code)
         self.epoch_refusals.on_response(broker_id, request, response)
-        self.unconfirmed.on_response(broker_id, request, response)
-        self.partitions.log_queries.on_response(broker_id, request, response)
         if isinstance(request, LeaderAndIsrRequest):
+            if response.held:
+                self.unconfirmed.on_held(broker_id, request, response)
+                self.partitions.log_queries.on_held(broker_id, request, response)
             self.brokers.on_leader_and_isr_response(broker_id, request, response)
         elif isinstance(request, StopReplicaRequest):
             self.deletion.on_stop_replica_response(broker_id, request, response)

@@ -75,10 +75,11 @@ async def with_manager(data: Path, passes: int, fill: random.Random | None = Non
         await manager.cleaner.start_over(log)
         while manager.cleaner.dirty(log).cleanable_bytes:
             assert await manager.cleaner.clean(log)
-        await asyncio.sleep(0.002)
-    async with asyncio.timeout(20):
-        while [*data.glob("*/*.deleted")]:  # they are removed in the background
-            await asyncio.sleep(0.002)
+        cleaned_at = runtime.clock.wall_ms()
+        # Old segments are removed in the background; delete horizons of this pass are over later.
+        async with asyncio.timeout(20):
+            while [*data.glob("*/*.deleted")] or runtime.clock.wall_ms() == cleaned_at:
+                await asyncio.sleep(0.001)
     await manager.stop()
     manager.unlock_directories()
     offload.close()

@@ -229,7 +229,7 @@ PARTITIONS = Section(
         opposite(
             "... they are asked for their logs first",
             "partitions/log_queries.py",
-            "                query.logs = dict.fromkeys(incarnations, NO_LOG) | query.logs\n",
+            "                logs.update({one: logs.get(one) or NO_LOG for one in asked[partition]})\n",
             "                pass\n",
             "simulation/test_newest_logs.py::test_a_replica_that_does_not_answer_is_awaited_for_a_limited_time",
         ),

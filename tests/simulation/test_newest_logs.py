@@ -47,6 +47,19 @@ async def until_asked(world: ControlWorld, broker: RecordingBroker) -> None:
     await world.until(is_asked)
 
 
+async def ask_while_one_is_silent(
+    world: ControlWorld,
+) -> tuple[RecordingBroker, RecordingBroker]:
+    """Both are asked. Broker 2 has the newest log and answers; broker 3 is silent."""
+    await lose_power(world)
+    has_log(world, 2, 9)
+    has_log(world, 3, 7)
+    silent = await start_silent(world, 3)
+    first = await world.start_broker(2)
+    await until_asked(world, first)
+    return first, silent
+
+
 async def is_led_by(world: ControlWorld, broker_id: int) -> None:
     """It leads alone: the other one lost records, and catches up. No role was refused."""
     state = await world.until_state(FLIGHTS, lambda state: state.isr == (state.leader,))
@@ -88,12 +101,7 @@ def test_what_an_earlier_incarnation_has_told_does_not_count() -> None:
     """It loses power again before the other one has answered, and comes back with less."""
 
     async def test(world: ControlWorld) -> None:
-        await lose_power(world)
-        has_log(world, 2, 9)
-        has_log(world, 3, 7)
-        silent = await start_silent(world, 3)
-        first = await world.start_broker(2)
-        await until_asked(world, first)
+        first, silent = await ask_while_one_is_silent(world)
         world.kill(2, keep_unflushed=False)
         world.zookeeper.expire(first.session)
         has_log(world, 2, 5)
@@ -108,11 +116,7 @@ def test_a_replica_that_is_gone_again_is_not_elected() -> None:
     """It had the newest log. The other one leads when the wait for it is over."""
 
     async def test(world: ControlWorld) -> None:
-        await lose_power(world)
-        has_log(world, 2, 9)
-        has_log(world, 3, 7)
-        silent = await start_silent(world, 3)
-        await until_asked(world, await world.start_broker(2))
+        _, silent = await ask_while_one_is_silent(world)
         await world.kill_and_expire(2)
         silent.answers_roles.set()
         await is_led_by(world, 3)

@@ -70,7 +70,8 @@ class RequestBatch:
             before = known.get(partition)
             new = is_new or (before is not None and before.is_new)
             known[partition] = self._leader_partition(partition, state, new, cause, tell_only)
-        self.update_metadata(self._context.registered_brokers(), [partition])
+        if not tell_only:
+            self.update_metadata(self._context.registered_brokers(), [partition])
 
     def _leader_partition(
         self,

@@ -80,12 +80,10 @@ def current_eligibility(
 
 def _logs(context: ControllerContext, partition: TopicPartition) -> dict[int, tuple[int, int]]:
     """What the present incarnations of the replicas have told of their logs."""
-    query = context.log_queries.get(partition)
-    if query is None:
-        return {}
     return {
         replica: log
-        for (replica, epoch), log in query.logs.items()
+        for (replica, epoch), log in context.told_logs.get(partition, {}).items()
+        if log is not None
         if replica in context.brokers and context.brokers[replica].epoch == epoch
     }
 

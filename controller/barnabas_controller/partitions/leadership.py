@@ -99,7 +99,7 @@ async def _write(
             leadership[partition] = result
             if result.leader != NO_LEADER:
                 term.context.awaiting.pop(partition, None)
-                term.context.log_queries.pop(partition, None)
+                term.context.told_logs.pop(partition, None)
             outcome[partition] = replace(decision, state=result)
         elif isinstance(result, BadVersion):
             conflicts.append(partition)

@@ -9,15 +9,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 
-from barnabas_common.errors.error_code import ErrorCode
-from barnabas_common.messages.control import LeaderAndIsrRequest, LeaderAndIsrResponse
-from barnabas_common.runtime import Message
+from barnabas_common.messages.control import (
+    HeldRole,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+)
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.eligibility.eligible_leader_replicas import NO_LOG
-from barnabas_controller.state.context import LogQuery
+from barnabas_controller.state.context import Incarnation
 
 CAUSE = "the newest log is sought"
 
@@ -42,55 +43,46 @@ class LogQueries:
     def ask(self, replicas: Mapping[TopicPartition, Iterable[int]]) -> None:
         """Ask these replicas, except those that have been asked."""
         context, batch = self._context, self._term.batch()
-        asked: dict[TopicPartition, tuple[LogQuery, set[tuple[int, int]]]] = {}
+        asked: dict[TopicPartition, list[Incarnation]] = {}
         for partition, members in replicas.items():
-            query = context.log_queries.get(partition, LogQuery())
-            unasked = {(m, context.brokers[m].epoch) for m in members} - query.asked
-            if unasked:
-                context.log_queries[partition] = query
-                query.asked |= unasked
-                asked[partition] = query, unasked
-                state, broker_ids = context.leadership[partition], [m for m, _ in sorted(unasked)]
+            logs = context.told_logs.get(partition, {})
+            incarnations = [(member, context.brokers[member].epoch) for member in members]
+            if unasked := [one for one in incarnations if one not in logs]:
+                context.told_logs[partition] = {**logs, **dict.fromkeys(unasked)}
+                asked[partition] = unasked
+                broker_ids, state = [one for one, _ in unasked], context.leadership[partition]
                 batch.leader_and_isr(broker_ids, partition, state, cause=CAUSE, tell_only=True)
         if asked:
             self._term.send(batch)
             self._elect_after_wait(asked)
 
-    def _elect_after_wait(
-        self, asked: Mapping[TopicPartition, tuple[LogQuery, set[tuple[int, int]]]]
-    ) -> None:
+    def _elect_after_wait(self, asked: Mapping[TopicPartition, Iterable[Incarnation]]) -> None:
         wait = self._term.config.eligible_leader_replicas_wait
 
         async def handle() -> None:
-            for query, incarnations in asked.values():
-                query.logs = dict.fromkeys(incarnations, NO_LOG) | query.logs
-            current = self._context.log_queries
-            over = [p for p, (query, _) in asked.items() if current.get(p) is query]
+            over = {p: self._context.told_logs[p] for p in asked if p in self._context.told_logs}
+            for partition, logs in over.items():
+                logs.update({one: logs.get(one) or NO_LOG for one in asked[partition]})
             await self._elect(over, f"no other log was told of within {wait:g} s")
 
         name = "the wait for what logs hold is over"
         asyncio.get_running_loop().call_later(wait, self._term.enqueue, name, handle)
 
-    def on_response(self, broker_id: int, request: ControlRequest, response: Message) -> None:
-        """Enqueue the answers of a broker; called with every response."""
-        if (
-            self._context.log_queries
-            and isinstance(request, LeaderAndIsrRequest)
-            and isinstance(response, LeaderAndIsrResponse)
-            and response.error_code == ErrorCode.NONE
-        ):
-            name = f"logs told by broker {broker_id}"
-            self._term.enqueue(name, partial(self._on_answered, broker_id, request, response))
-
-    async def _on_answered(
+    def on_held(
         self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
     ) -> None:
+        """Enqueue what a broker holds."""
+        if self._context.told_logs:
+            name = f"logs told by broker {broker_id}"
+            incarnation = broker_id, request.broker_epoch
+            self._term.enqueue(name, partial(self._on_told, incarnation, response.held))
+
+    async def _on_told(self, incarnation: Incarnation, held: Iterable[HeldRole]) -> None:
         told = []
-        for role in response.held:
+        for role in held:
             partition = TopicPartition(role.topic, role.partition)
-            query = self._context.log_queries.get(partition)
-            if query is not None:
-                incarnation = broker_id, request.broker_epoch
-                query.logs[incarnation] = role.log_epoch, role.log_end_offset
+            if partition in self._context.told_logs:
+                log = role.log_epoch, role.log_end_offset
+                self._context.told_logs[partition][incarnation] = log
                 told.append(partition)
-        await self._elect(told, f"broker {broker_id} has told what its log holds")
+        await self._elect(told, f"broker {incarnation[0]} has told what its log holds")

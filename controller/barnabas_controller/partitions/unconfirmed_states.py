@@ -23,7 +23,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
 from barnabas_common.messages.control import (
     HeldRole,
@@ -31,10 +30,8 @@ from barnabas_common.messages.control import (
     LeaderAndIsrResponse,
     UpdateMetadataPartition,
 )
-from barnabas_common.runtime import Message
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_controller.channels.request_batch import ControlRequest
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.election.decision import Decision, Elected, Unchanged
 from barnabas_controller.eligibility.current import minimum_isrs
@@ -202,11 +199,15 @@ class UnconfirmedStates:
         for partition in partitions:
             context.unconfirmed[partition] = Asked(now, unknown.get(partition, ()))
             context.held_roles.setdefault(partition, {})
-            state = context.leadership[partition]
+            state, asked = context.leadership[partition], context.unconfirmed[partition]
+            why = (
+                "it may come from an older copy of ZooKeeper: its replicas are asked what they hold"
+            )
+            if asked.unknown:
+                why = f"this broker knows an ISR without {list(asked.unknown)}: the leader is asked"
             self._term.events.record(
                 EventKind.STATE_UNCONFIRMED,
-                "it may come from an older copy of ZooKeeper: its replicas are asked what they"
-                " hold, and no leader is elected by it",
+                f"{why}, and no leader is elected by it",
                 partition,
                 leader=state.leader,
                 leader_epoch=state.leader_epoch,
@@ -222,14 +223,11 @@ class UnconfirmedStates:
                 self.elect_where_answered,
             )
 
-    def on_response(self, broker_id: int, request: ControlRequest, response: Message) -> None:
-        """Enqueue the answers of a broker; called with every response."""
-        if (
-            self._context.unconfirmed
-            and isinstance(request, LeaderAndIsrRequest)
-            and isinstance(response, LeaderAndIsrResponse)
-            and response.error_code == ErrorCode.NONE
-        ):
+    def on_held(
+        self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse
+    ) -> None:
+        """Enqueue what a broker holds."""
+        if self._context.unconfirmed:
             name = f"roles answered by broker {broker_id}"
             self._term.enqueue(name, partial(self._on_answered, broker_id, request, response))
 

@@ -14,6 +14,9 @@ from barnabas_controller.state.states import PartitionState, ReplicaState
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_controller.store.znodes import Broker, ReplicaAssignment, TopicZnode
 
+# A broker and its broker epoch.
+Incarnation = tuple[int, int]
+
 
 class Replica(NamedTuple):
     """One broker's copy of one partition."""
@@ -39,18 +42,6 @@ class Asked:
 
 
 @dataclass
-class LogQuery:
-    """The question what the logs of a partition's replicas hold.
-
-    `asked` are the incarnations of brokers that were asked: broker id and broker epoch. `logs` has
-    what each of them answered: the leader epoch of its last record, and its log end offset.
-    """
-
-    asked: set[tuple[int, int]] = field(default_factory=set)
-    logs: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-
-
-@dataclass
 class ControllerContext:
     """The cluster in one controller term; dicts to None are ordered sets, times are in seconds.
 
@@ -70,8 +61,9 @@ class ControllerContext:
     decided from. `held_roles` says what replicas hold that refused a role, by broker id, until a
     leader is elected above it (`epoch_refusals.py`). `unconfirmed` are the partitions whose states
     may come from an older copy of ZooKeeper, with the answers of the replicas that are
-    asked (`unconfirmed_states.py`). `log_queries` are the partitions whose members of the ISR all
-    lost records, while they are asked for their logs (`log_queries.py`).
+    asked (`unconfirmed_states.py`). `told_logs` are the partitions whose members of the ISR all
+    lost records, with what those that are asked told of their logs: the leader epoch of the last
+    record and the log end offset, None before they answer (`log_queries.py`).
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -95,7 +87,9 @@ class ControllerContext:
     refused: dict[TopicPartition, tuple[object, ...]] = field(default_factory=dict)
     held_roles: dict[TopicPartition, dict[int, HeldRole]] = field(default_factory=dict)
     unconfirmed: dict[TopicPartition, Asked] = field(default_factory=dict)
-    log_queries: dict[TopicPartition, LogQuery] = field(default_factory=dict)
+    told_logs: dict[TopicPartition, dict[Incarnation, tuple[int, int] | None]] = field(
+        default_factory=dict
+    )
 
     # Brokers
 
@@ -180,7 +174,7 @@ class ControllerContext:
             self.refused.pop(partition, None)
             self.held_roles.pop(partition, None)
             self.unconfirmed.pop(partition, None)
-            self.log_queries.pop(partition, None)
+            self.told_logs.pop(partition, None)
         self.assignments.pop(topic, None)
         self.topic_ids.pop(topic, None)
         self.topics_to_delete.pop(topic, None)

@@ -134,7 +134,6 @@ def _print(settings: Settings, news: "Event | Interruption") -> None:
         print_json(event_row(news) if isinstance(news, Event) else interruption_row(news))
     else:
         print(event_line(news) if isinstance(news, Event) else interruption_line(news))
-    sys.stdout.flush()
 
 
 async def _screen(

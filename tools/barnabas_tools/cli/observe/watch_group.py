@@ -133,11 +133,9 @@ class Lines:
             print_json({"time_ms": now, "kind": "group-state", **row})
         else:
             print("\n".join(f"{clock(now)} {printable(line)}" for line in lines))
-        sys.stdout.flush()
 
     def show_news(self, news: Event | Interruption) -> None:
         if self._json:
             print_json(event_row(news) if isinstance(news, Event) else interruption_row(news))
         else:
             print(event_line(news) if isinstance(news, Event) else interruption_line(news))
-        sys.stdout.flush()
