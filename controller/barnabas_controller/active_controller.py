@@ -31,6 +31,7 @@ from barnabas_controller.partitions.unconfirmed_states import (
 from barnabas_controller.reassignment.reassignment_requests import ReassignmentRequests
 from barnabas_controller.reassignment.reassignments import Reassignments
 from barnabas_controller.state.context import ControllerContext
+from barnabas_controller.state.states import ReplicaState
 from barnabas_controller.store.fenced_store import FencedStore
 from barnabas_controller.store.store import WrittenState
 from barnabas_controller.topics.topic_changes import TopicChanges
@@ -77,11 +78,9 @@ class ActiveController:
         )
         self.partitions = PartitionStateMachine(term)
         self.replicas = ReplicaStateMachine(term)
-        self.epoch_refusals = EpochRefusals(
-            term, self.partitions, lambda undecided: self.unconfirmed.ask_all(undecided)
-        )
+        self.epoch_refusals = EpochRefusals(term, self.partitions, self._ask_all, self._on_answered)
         self.unconfirmed = UnconfirmedStates(
-            term, self.partitions, self.epoch_refusals, newest_state, self._on_confirmed
+            term, self.partitions, self.epoch_refusals, newest_state
         )
         self.deletion = TopicDeletionManager(term, self.partitions, self.replicas)
         self.reassignments = Reassignments(term, self.partitions, self.replicas, self.deletion)
@@ -150,8 +149,19 @@ class ActiveController:
         self.term.update_metadata(context.registered_brokers(), list(states))
         await self._resume_reassignments(states, cause)
 
-    async def _on_confirmed(self, partitions: Iterable[TopicPartition]) -> None:
-        await self._resume_reassignments(partitions, "its replicas have said what they hold")
+    def _ask_all(self, partitions: list[TopicPartition]) -> None:
+        self.unconfirmed.ask_all(partitions)
+
+    async def _on_answered(self, partitions: list[TopicPartition]) -> None:
+        """Do what was put off until the replicas had said what they hold."""
+        context, cause = self.term.context, "its replicas have said what they hold"
+        offline = [
+            replica
+            for replica in context.replicas_of(partitions)
+            if not context.is_online(replica.broker_id, replica.partition)
+        ]
+        await self.replicas.change(offline, ReplicaState.OFFLINE, f"{cause}, and it is offline")
+        await self._resume_reassignments(partitions, cause)
 
     async def _resume_reassignments(self, partitions: Iterable[TopicPartition], cause: str) -> None:
         context = self.term.context

@@ -122,6 +122,13 @@ PARTITIONS = Section(
             "simulation/test_unknown_members.py::test_the_member_does_not_lead_if_the_leader_dies_before_it_answers",
         ),
         opposite(
+            "... members that are offline when the replicas have answered",
+            "active_controller.py",
+            "            if not context.is_online(replica.broker_id, replica.partition)\n",
+            "            if False\n",
+            "simulation/test_unknown_members.py::test_a_member_that_is_gone_by_the_answer_of_the_leader_leaves_the_isr",
+        ),
+        opposite(
             "No other election is held while such refusals settle",
             "partitions/leadership.py",
             "        if partition in term.context.held_roles:\n",

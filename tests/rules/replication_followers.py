@@ -316,6 +316,20 @@ BAD_INPUT = Section(
             "unit/test_damaged_checkpoints.py::test_a_damaged_offset_checkpoint_costs_no_record",
         ),
         opposite(
+            "... of log starts",
+            "log/manager/directory_loader.py",
+            "    if directory.checkpoints.has_damaged_log_starts:\n",
+            "    if False:\n",
+            "unit/test_log_compaction_starts.py::test_where_the_log_start_is_lost_everything_is_compacted_again",
+        ),
+        opposite(
+            "... of log starts",
+            "log/manager/log_cleaner.py",
+            "        if max(stored, log.segment_offsets[0]) < start:\n",
+            "        if False:\n",
+            "unit/test_log_compaction_starts.py::test_the_log_start_is_durable_before_what_is_above_it_counts_as_clean",
+        ),
+        opposite(
             "A damaged `leader-epoch-checkpoint`",
             "log/recovery/stored_epochs.py",
             "        return None, str(error)\n",

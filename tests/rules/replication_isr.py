@@ -252,9 +252,23 @@ PRODUCE = Section(
         opposite(
             "A leader whose own log is damaged",
             "replica/damaged_replicas.py",
-            "        return key in self._damaged and self._broker_id in in_sync and len(in_sync) > 1\n",
-            "        return False\n",
+            "            return len(in_sync) > 1\n",
+            "            return False\n",
             "unit/test_damaged_replicas.py::test_a_role_is_refused_while_others_are_in_the_isr_beside_this_replica",
+        ),
+        opposite(
+            "... an eligible replica with a damaged log",
+            "replica/damaged_replicas.py",
+            "        return is_eligible and partition_state.leader != NO_LEADER\n",
+            "        return False\n",
+            "simulation/test_damaged_logs.py::test_a_truncation_that_cannot_read_what_is_left_has_it_fetched_again",
+        ),
+        opposite(
+            "A follower whose producers cannot be read",
+            "replica/partition/partition.py",
+            "        if log.damage is not None:\n",
+            "        if False:\n",
+            "simulation/test_damaged_logs.py::test_a_truncation_that_cannot_read_what_is_left_has_it_fetched_again",
         ),
         opposite(
             "A follower keeps offsets, epochs and timestamps",

@@ -57,6 +57,29 @@ def test_who_leaves_the_isr_with_a_damaged_log_is_not_eligible(
     run_world(test, replace(QUIET, min_insync_replicas=3))
 
 
+def test_an_eligible_replica_whose_log_is_damaged_is_eligible_no_more() -> None:
+    """It waits for that: its log is truncated then."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3)
+        await world.create_topic(LOST.topic, {0: [1, 2, 3]})
+        await world.until(lambda: world.brokers[1].role(LOST) is not None)
+        world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
+        await world.store.propagate_log_dir_event(1)
+        await world.until_state(LOST, lambda s: (s.isr, s.eligible) == ((2, 3), (1,)))
+        del world.brokers[1].failing[LOST]
+        await world.store.propagate_log_dir_event(1)
+        await world.until(lambda: not world.brokers[9].metadata(LOST).offline_replicas)  # type: ignore[union-attr]
+        assert world.brokers[9].metadata(LOST).eligible_leader_replicas == [1]  # type: ignore[union-attr]
+        world.brokers[1].failing[LOST] = ErrorCode.CORRUPT_MESSAGE
+        await world.store.propagate_log_dir_event(1)
+        state = await world.until_state(LOST, lambda s: s.eligible == ())
+        assert (state.leader, state.isr) == (2, (2, 3))
+        await world.until(lambda: not world.brokers[1].metadata(LOST).eligible_leader_replicas)  # type: ignore[union-attr]
+
+    run_world(test, replace(QUIET, min_insync_replicas=3))
+
+
 def test_notes_are_taken_away_and_nonsense_among_them_does_no_harm() -> None:
     async def test(world: ControlWorld) -> None:
         await two_topics(world)

@@ -11,12 +11,14 @@ from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.errors import CorruptMessageError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import Event, EventKind
+from barnabas_common.messages.produce import ProducePartition, ProduceRequest
 from barnabas_common.record.batch import batches
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
 from tests.simulation.test_shortage_in_a_role import take_role
+from tests.support.idempotent import sent
 from tests.support.replication_world import TP, Incarnation, ReplicationWorld
 from tests.support.whole_cluster import led_by, send
 
@@ -285,8 +287,8 @@ def test_a_member_of_the_isr_refuses_its_role_and_has_handed_over_only_then(lead
         await world.start(2)
         incarnation = world.incarnations[2]
         log = incarnation.logs.get(TP)
-        assert log is not None and log.damaged_at_start is None
-        log.damaged_at_start = DamagedBatch(1, "CRC")
+        assert log is not None and log.damage is None
+        log.damage = DamagedBatch(1, "CRC")
         assert not told_by(incarnation), "what is done about it is not known yet"
         await world.elect(leader)
         (event,) = told_by(incarnation)
@@ -386,5 +388,56 @@ def test_a_member_of_the_isr_that_cannot_truncate_its_damaged_log_leaves_the_isr
         await world.elect(2, isr=(2,))
         await world.until_equal(1, 2)
         assert world.log(1).log_end_offset == 3
+
+    run(scenario())
+
+
+# ---- found by a truncation, while the state of the producers is rebuilt from what is left
+
+
+async def send_as_producer(world: ReplicationWorld, sequence: int, acks: int = -1) -> None:
+    """A batch of more bytes than lie between two entries of the index."""
+    records = sent(b"%04d" % sequence * 2000, sequence=sequence)
+    request = ProduceRequest(acks, 5000, [ProducePartition(*TP, records)])
+    response = await world.on(1, world.incarnations[1].manager.produces.produce(request))
+    assert [one.error_code for one in response.partitions] == [ErrorCode.NONE]
+
+
+@pytest.mark.parametrize(
+    ("isr", "eligible"),
+    [((2,), ()), ((2,), (1,)), ((1, 2), ())],
+    ids=["out of sync", "eligible", "in sync"],
+)
+@pytest.mark.parametrize("damaged", [[1], [2], [0, 2]])
+def test_a_truncation_that_cannot_read_what_is_left_has_it_fetched_again(
+    damaged: list[int], isr: tuple[int, ...], eligible: tuple[int, ...]
+) -> None:
+    """Otherwise the replica would not know the last batches of the producers, when it leads."""
+
+    async def scenario() -> None:
+        world = ReplicationWorld()
+        await world.start(1, 2)
+        await world.create(1, 2)
+        for sequence in range(6):
+            await send_as_producer(world, sequence)
+        await world.until_equal(1, 2)
+        world.cut(1, 2)
+        await send_as_producer(world, 6, acks=1)
+        data = world.disks[1].look_into(f"/data/{TP}")[f"{0:020}.log"].data
+        places = [position for position, _ in batches(bytes(data))]
+        for number in damaged:
+            data[places[number] + 16] ^= 1
+        await world.elect(2, isr=isr, eligible=eligible)
+        world.heal(1, 2)
+        await world.until(lambda: world.partition(1).waits_for_role)
+        may_be_elected = 1 in (*isr, *eligible)
+        refusal = ErrorCode.CORRUPT_MESSAGE if may_be_elected else ErrorCode.NONE
+        assert await take_role(world, 1) == refusal
+        assert not may_be_elected or world.log(1).log_end_offset == 6
+        await world.elect(2, isr=(2,))
+        await world.until_equal(1, 2)
+        assert world.log(1).producers.entries == world.log(2).producers.entries
+        (event, *_) = told_by(world.incarnations[1])
+        assert event.details["offset"] == damaged[0]
 
     run(scenario())

@@ -52,6 +52,29 @@ def test_a_leader_that_has_not_restarted_knows_its_isr(isr: tuple[int, ...]) -> 
     run_world(test)
 
 
+@pytest.mark.parametrize("when", ["before", "while the leader is asked"])
+def test_a_member_that_is_gone_by_the_answer_of_the_leader_leaves_the_isr(when: str) -> None:
+    """Otherwise it is a member without having caught up when it is back, with lost records."""
+
+    async def test(world: ControlWorld) -> None:
+        leader = await serve_without_knowing(world)
+        world.logs[2].in_sync_replicas = [2, 3, 4]
+        leader.answers_roles.clear()
+        controller = world.kill(1)
+        if when == "before":
+            await world.kill_and_expire(4)
+        world.zookeeper.expire(controller.session)
+        await world.until(lambda: (role := leader.role(FLIGHTS)) is not None and role.tell_only)
+        if when != "before":
+            await world.kill_and_expire(4)
+            await world.settle()
+        leader.answers_roles.set()
+        state = await world.until_state(FLIGHTS, lambda state: 4 not in state.isr)
+        assert (state.leader, state.isr, state.eligible) == (2, (2, 3), (4,))
+
+    run_world(test, replace(QUIET, min_insync_replicas=3))
+
+
 def test_after_a_restart_of_the_leader_the_member_is_removed() -> None:
     async def test(world: ControlWorld) -> None:
         told = (await serve_without_knowing(world)).told

@@ -60,6 +60,7 @@ class State:
     isr: tuple[int, ...]
     leader_epoch: int = 0
     partition_epoch: int = 0
+    eligible: tuple[int, ...] = ()
 
 
 @dataclass
@@ -215,11 +216,13 @@ class ReplicationWorld:
         isr: tuple[int, ...] | None = None,
         key: TopicPartition = TP,
         but: int | None = None,
+        eligible: tuple[int, ...] = (),
     ) -> None:
         """Start a new leader epoch, and announce it to all brokers except `but`."""
         state = self.states[key]
         state.leader = leader
         state.isr = isr if isr is not None else state.isr
+        state.eligible = eligible
         state.leader_epoch += 1
         state.partition_epoch += 1
         await self.announce(key, but=but)
@@ -258,6 +261,7 @@ class ReplicationWorld:
             in_sync_replicas=list(state.isr),
             replicas=list(state.replicas),
             is_new=is_new,
+            eligible_leader_replicas=list(state.eligible),
         )
         return LeaderAndIsrRequest(
             CONTROLLER, self.controller_epoch, -1, [partition_state], self._endpoints()
@@ -301,6 +305,7 @@ class ReplicationWorld:
             partition_epoch=state.partition_epoch,
             in_sync_replicas=list(state.isr),
             replicas=list(state.replicas),
+            eligible_leader_replicas=list(state.eligible),
         )
 
     def _endpoints(self) -> list[BrokerEndpoint]:

@@ -39,8 +39,15 @@ class World:
         return [event.kind for event in self.events.since(0)]
 
 
-def state(*isr: int) -> Any:
-    return SimpleNamespace(topic="t", partition=0, leader_epoch=4, in_sync_replicas=list(isr))
+def state(*isr: int, leader: int = 2, eligible: tuple[int, ...] = ()) -> Any:
+    return SimpleNamespace(
+        topic="t",
+        partition=0,
+        leader=leader,
+        leader_epoch=4,
+        in_sync_replicas=list(isr),
+        eligible_leader_replicas=list(eligible),
+    )
 
 
 def test_with_another_member_the_controller_is_asked_once() -> None:
@@ -90,6 +97,19 @@ def test_a_role_is_refused_while_others_are_in_the_isr_beside_this_replica() -> 
     assert not world.damaged.refuses(state(1))
 
 
+def test_an_eligible_replica_refuses_its_role_until_it_is_eligible_no_more() -> None:
+    """It could be elected otherwise while it is truncated."""
+    world = World((1, 2))
+    world.found()
+    assert world.damaged.refuses(state(2, eligible=(1,)))
+    assert not world.damaged.refuses(state(2, eligible=(3,)))
+    assert not world.damaged.refuses(state(2, leader=-1, eligible=(1,))), "nothing is truncated"
+    partition: Any = SimpleNamespace(topic_partition=KEY, resign=lambda _: None)
+    world.damaged.step_down(partition, state(2, eligible=(1,)))
+    assert not world.damaged.may_return([state(2, eligible=(1,))])
+    assert world.damaged.may_return([state(2, eligible=(3,))])
+
+
 @pytest.mark.parametrize(("isr", "again"), [((1, 2), False), ((2,), True), ((1,), True)])
 def test_it_asks_for_its_role_again_when_the_isr_has_changed(
     isr: tuple[int, ...], again: bool
@@ -116,7 +136,7 @@ def test_once_the_log_is_mended_a_role_is_taken_again() -> None:
         topic_partition=KEY,
         leader_id=2,
         truncate_damaged=lambda offset, _: cut.append(offset),
-        follower_log=lambda: SimpleNamespace(log_start_offset=0, segment_offsets=[0]),
+        follower_log=lambda: SimpleNamespace(log_start_offset=0, segment_offsets=[0], damage=None),
     )
     for _ in range(2):
         world.damaged.mend(partition)

@@ -50,8 +50,8 @@ def test_lost_first_segments_are_noticed(checkpoint: LogCheckpoint, bases: tuple
     world, _ = written()
     lose(world, *bases)
     log = world.open(checkpoint)
-    assert log.misses_batches and log.damaged_at_start is not None
-    assert log.damaged_at_start.offset == 0
+    assert log.misses_batches and log.damage is not None
+    assert log.damage.offset == 0
     assert (log.log_start_offset, log.log_end_offset) == (bases[-1] + 5, 15)
 
 
@@ -61,7 +61,7 @@ def test_so_is_one_behind_a_raised_log_start() -> None:
     log.flush()
     lose(world, 0)
     again = world.open(replace(KILLED, log_start_offset=3))
-    assert again.damaged_at_start is not None and again.damaged_at_start.offset == 3
+    assert again.damage is not None and again.damage.offset == 3
 
 
 def test_and_one_in_front_of_a_segment_that_is_being_deleted() -> None:
@@ -70,7 +70,7 @@ def test_and_one_in_front_of_a_segment_that_is_being_deleted() -> None:
     name = f"{FOLDER}/{5:020}.log"
     world.disk.rename(name, name + ".deleted")
     log = world.open(KILLED)
-    assert log.damaged_at_start is not None and log.damaged_at_start.offset == 0
+    assert log.damage is not None and log.damage.offset == 0
 
 
 @AFTER

@@ -195,8 +195,8 @@ def test_damage_that_a_start_meets_while_it_reads_the_producers_is_kept_for_the_
     data[marker + 50] ^= 1 << bit  # in its producer id
     world.disk.write_file(SEGMENT, bytes(data))
     again = world.open(LogCheckpoint(8, 0, 8, is_unbroken=True))
-    assert again.damaged_at_start is not None
-    assert again.damaged_at_start.offset == 3 and "CRC" in again.damaged_at_start.fault
+    assert again.damage is not None
+    assert again.damage.offset == 3 and "CRC" in again.damage.fault
     assert world.disk.read_file(SEGMENT) == data, "nothing is cut before the role is known"
     again.truncate_to(again.data_end_below(3))
     assert (again.log_end_offset, again.producers.transactions.first_unstable_offset) == (3, 2)
@@ -233,8 +233,8 @@ def test_a_missing_segment_is_damage(
         starts = [position for position, _ in batches(data)]
         world.disk.write_file(segments[number], data[: starts[left]])
     log = world.open(checkpoint)
-    assert log.damaged_at_start is not None and log.misses_batches
-    assert log.damaged_at_start.offset == offset + (left or 0)
+    assert log.damage is not None and log.misses_batches
+    assert log.damage.offset == offset + (left or 0)
     assert log.log_end_offset == 15, "nothing is cut before the role is known"
 
 
@@ -259,8 +259,8 @@ def test_first_segments_of_which_no_file_is_left_are_missing_after_a_clean_stop(
         if name.startswith(f"{0:020}"):
             world.disk.remove(f"{FOLDER}/{name}")
     log = world.open(stopped)
-    assert log.damaged_at_start is not None and log.misses_batches
-    assert (log.damaged_at_start.offset, log.log_start_offset, log.log_end_offset) == (0, 5, 15)
+    assert log.damage is not None and log.misses_batches
+    assert (log.damage.offset, log.log_start_offset, log.log_end_offset) == (0, 5, 15)
     world.reopen_clean(log).close()
     assert not world.open(stopped).misses_batches, "it is the log now"
 

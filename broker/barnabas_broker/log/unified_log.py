@@ -37,6 +37,7 @@ from barnabas_broker.log.readable_log import ReadableLog
 from barnabas_broker.log.record_validation import Unpacking
 from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder, load
 from barnabas_broker.log.retention import Deletion, segments_to_delete
+from barnabas_broker.log.segment.batch_scan import DamagedBatch
 from barnabas_broker.log.segment.replacement import Replacement
 from barnabas_broker.log.segment.segment import PlacedBatch, Segment
 from barnabas_broker.log.stamping import stamped
@@ -54,6 +55,9 @@ logger = logging.getLogger(__name__)
 
 class UnifiedLog(ReadableLog):
     """The constructor opens the log; it runs off the event loop if recovery may take long.
+
+    `damage`: what was found damaged or missing when the log was opened or truncated, until the
+    replica's next role decides what follows.
 
     Raises OSError, or UnknownTopicIdError if `partition.metadata` is malformed.
     """
@@ -83,8 +87,7 @@ class UnifiedLog(ReadableLog):
         self.producers = ProducerStateManager(folder.disk, folder.path, folder.topic_partition)
         damaged = self.producers.load(loaded.segments, self.log_end_offset, checkpoint.is_clean)
         self.misses_batches = loaded.missing is not None
-        is_readable = damaged is not None and damaged.offset >= self.log_start_offset
-        self.damaged_at_start = loaded.missing or (damaged if is_readable else None)
+        self.damage = loaded.missing or self._if_readable(damaged)
         self.producers.transactions.high_watermark_moved(self.high_watermark)
 
     def __repr__(self) -> str:
@@ -269,6 +272,9 @@ class UnifiedLog(ReadableLog):
     def _clamp(self, offset: int) -> int:
         return min(max(offset, self.log_start_offset), self.log_end_offset)
 
+    def _if_readable(self, damaged: DamagedBatch | None) -> DamagedBatch | None:
+        return None if damaged is None or damaged.offset < self.log_start_offset else damaged
+
     # ---- truncation
 
     def truncate_to(self, offset: int) -> None:
@@ -314,10 +320,11 @@ class UnifiedLog(ReadableLog):
             self.producers.begin_truncation(offset)
             try:
                 yield
-                self.producers.end_truncation(self.segments(), self.log_end_offset)
+                damaged = self.producers.end_truncation(self.segments(), self.log_end_offset)
             except CorruptBatch as error:  # truncated in part, so not usable
                 self.fail(OSError(errno.EIO, str(error)))
                 raise
+        self.damage = self._if_readable(damaged)
         self.recovery_point = min(self.recovery_point, offset)
         self.update_high_watermark(self.high_watermark)
         self.leader_epochs.truncate_from_end(self.log_end_offset)

@@ -21,6 +21,7 @@ from barnabas_common.errors import CorruptMessageError, KafkaError, KafkaStorage
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind, EventLog, Value
 from barnabas_common.messages.control import LeaderAndIsrPartition, UpdateMetadataPartition
+from barnabas_common.messages.sentinels import NO_LEADER
 from barnabas_common.record.batch import Buffer, CorruptBatch, batches, check_crc, in_order
 from barnabas_common.topic_partition import TopicPartition
 
@@ -106,9 +107,10 @@ class DamagedReplicas:
         self._damaged[topic_partition] = _Damage(offset, fault)
         self._ask_for_roles()
 
-    def note_start(self, log: UnifiedLog) -> None:
-        """Note what was found when the log was opened; the first role decides what follows."""
-        found, log.damaged_at_start = log.damaged_at_start, None
+    def take_note(self, log: UnifiedLog) -> None:
+        """Note what was found when the log was opened or truncated; the role that the replica is
+        about to take decides what follows."""
+        found, log.damage = log.damage, None
         if found is not None and log.topic_partition not in self._damaged:
             self._damaged[log.topic_partition] = _Damage(*found)
 
@@ -145,10 +147,16 @@ class DamagedReplicas:
     # ---- roles
 
     def refuses(self, partition_state: LeaderAndIsrPartition) -> bool:
-        """Whether to leave the ISR rather than take a role with this log."""
+        """Whether to leave the ISR, or the eligible replicas, rather than take a role with this
+        log: a replica that is truncated must not be elected by what it had."""
         key = TopicPartition(partition_state.topic, partition_state.partition)
         in_sync = partition_state.in_sync_replicas
-        return key in self._damaged and self._broker_id in in_sync and len(in_sync) > 1
+        if key not in self._damaged:
+            return False
+        if self._broker_id in in_sync:
+            return len(in_sync) > 1
+        is_eligible = self._broker_id in partition_state.eligible_leader_replicas
+        return is_eligible and partition_state.leader != NO_LEADER
 
     def step_down(self, partition: Partition, partition_state: LeaderAndIsrPartition) -> None:
         """Serve nothing more of a partition whose role is refused."""
@@ -158,8 +166,8 @@ class DamagedReplicas:
         self._report(
             damage,
             partition.topic_partition,
-            f"this replica refuses its role and leaves the ISR {list(in_sync)}; then its log is"
-            " truncated",
+            f"this replica refuses its role and leaves the ISR {list(in_sync)}, or the eligible"
+            " replicas; then its log is truncated",
             leader_epoch=partition_state.leader_epoch,
             isr=tuple(in_sync),
         )
@@ -174,7 +182,8 @@ class DamagedReplicas:
     def may_return(self, partition_states: Iterable[UpdateMetadataPartition]) -> bool:
         """Whether a replica that stepped down can have a role again.
 
-        It can if it has left the ISR, or if it is the only member because the others failed first.
+        It can if it has left the ISR and the eligible replicas, or if it is the only member of the
+        ISR because the others failed first.
         """
         again = [
             damage
@@ -182,7 +191,7 @@ class DamagedReplicas:
             if (damage := self._damaged.get(TopicPartition(state.topic, state.partition)))
             and damage.handing_over
             and (
-                self._broker_id not in state.in_sync_replicas
+                self._broker_id not in (*state.in_sync_replicas, *state.eligible_leader_replicas)
                 or list(state.in_sync_replicas) == [self._broker_id]
             )
         ]
@@ -195,7 +204,8 @@ class DamagedReplicas:
         self._damaged.pop(topic_partition, None)
 
     def mend(self, partition: Partition) -> None:
-        """Truncate a follower's log at the damage, once there is a leader to fetch from."""
+        """Truncate a follower's log at the damage, once there is a leader to fetch from. What is
+        left may be damaged too."""
         key = partition.topic_partition
         damage = self._damaged.get(key)
         if damage is None or partition.leader_id < 0:
@@ -206,6 +216,8 @@ class DamagedReplicas:
         cause = f"offset {damage.offset} was damaged here; the leader has the rest"
         _truncate(partition, damage.offset, cause)
         del self._damaged[key]
+        self.take_note(partition.follower_log())
+        self.mend(partition)
 
 
 def _truncate(partition: Partition, offset: int, cause: str) -> None:

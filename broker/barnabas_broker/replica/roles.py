@@ -311,7 +311,7 @@ class Roles:
         if partition is None:
             partition = Partition(key, context.environment)
             self._partitions.add(partition)
-        context.damaged.note_start(log)
+        context.damaged.take_note(log)
         if context.damaged.refuses(partition_state):
             return self._step_down(partition, partition_state)
         self._fetchers.stop([key])

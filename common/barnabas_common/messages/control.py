@@ -34,6 +34,8 @@ class LeaderAndIsrPartition:
     empty log. `cause` is for humans: the reason for the decision or, after `SENT_AGAIN`, the reason
     for which an earlier decision is repeated. Only `explain` reads it. With `tell_only` the broker
     takes no role, and answers what it holds: the state may be older than that.
+    `eligible_leader_replicas` have every committed record too (after KIP-966): a damaged log among
+    them is not truncated.
     """
 
     topic: str
@@ -51,6 +53,7 @@ class LeaderAndIsrPartition:
     leader_recovery_state: int = 0
     cause: str = ""
     tell_only: bool = False
+    eligible_leader_replicas: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -125,6 +128,7 @@ class UpdateMetadataPartition:
     in_sync_replicas: list[int] = field(default_factory=list)
     replicas: list[int] = field(default_factory=list)
     offline_replicas: list[int] = field(default_factory=list)
+    eligible_leader_replicas: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)

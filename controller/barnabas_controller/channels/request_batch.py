@@ -98,6 +98,7 @@ class RequestBatch:
             leader_recovery_state=state.recovery_state,
             cause=cause,
             tell_only=tell_only or partition in self._context.unconfirmed,
+            eligible_leader_replicas=list(state.eligible),
         )
 
     def update_metadata(
@@ -216,6 +217,7 @@ class RequestBatch:
             in_sync_replicas=[member for member in state.isr if member not in unknown],
             replicas=list(self._context.replicas(partition)),
             offline_replicas=list(self._context.offline_replicas(partition)),
+            eligible_leader_replicas=list(state.eligible),
         )
 
     def _stop_requests(self) -> Iterator[tuple[Broker, ControlRequest]]:

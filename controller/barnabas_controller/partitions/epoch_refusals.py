@@ -5,7 +5,7 @@ election. If a replica holds a newer leader epoch, its partition gets a state wi
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
@@ -45,7 +45,8 @@ class EpochRefusals:
     """Collects the refusals of one controller term and acts on them.
 
     `ask_all(partitions)` is called if the leader of the newest epoch has not refused, so that the
-    other replicas must answer before an election.
+    other replicas must answer before an election. `elected(partitions)` is awaited after the
+    elections.
     """
 
     def __init__(
@@ -53,9 +54,11 @@ class EpochRefusals:
         term: ControllerTerm,
         partitions: PartitionStateMachine,
         ask_all: Callable[[list[TopicPartition]], None],
+        elected: Callable[[list[TopicPartition]], Awaitable[None]],
     ) -> None:
         self._term = term
         self._ask_all = ask_all
+        self._elected = elected
         self._context = term.context
         self._partitions = partitions
         self._held = self._context.held_roles
@@ -191,6 +194,7 @@ class EpochRefusals:
                 self._partitions.change([partition], target)
         self._term.send(batch)
         await self._partitions.elect_where_missing("a leader epoch was raised")
+        await self._elected(present)
 
     def _report(self, partition: TopicPartition, before: LeaderAndIsr, decision: Elected) -> None:
         self._term.events.record(

@@ -10,7 +10,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.channels.request_batch import RequestBatch
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.election.decision import Decision, Elected, Refused
-from barnabas_controller.eligibility.elections import eligible_removal
+from barnabas_controller.eligibility.elections import damaged_eligible_removal, eligible_removal
 from barnabas_controller.eligibility.eligible_leader_replicas import LeaderEligibility, lost_members
 from barnabas_controller.partitions.leadership import change_leadership
 from barnabas_controller.state.context import Replica
@@ -104,6 +104,10 @@ class ReplicaStateMachine:
             lost, suspected = lost_members(state, context.brokers), context.suspected_brokers()
             eligibility = LeaderEligibility(lost, suspected=tuple(suspected))
             replicas = context.replicas(partition)
+            if broker_id in state.eligible and broker_id not in context.undamaged_replicas(
+                partition
+            ):
+                return damaged_eligible_removal(state, broker_id, replicas, cause)
             return eligible_removal(state, broker_id, replicas, cause, eligibility)
 
         known = [p for p in partitions if p in context.leadership]

@@ -19,7 +19,7 @@ the topic allows unclean elections, or an administrator requests one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 
@@ -63,10 +63,7 @@ def no_state(_partition: TopicPartition, _topic_id: str) -> None:
 
 
 class UnconfirmedStates:
-    """Finds such partitions, counts the answers of one controller term, and has them elected.
-
-    `elected(partitions)` is awaited after the elections.
-    """
+    """Finds such partitions, counts the answers of one controller term, and has them elected."""
 
     def __init__(
         self,
@@ -74,14 +71,12 @@ class UnconfirmedStates:
         partitions: PartitionStateMachine,
         refusals: EpochRefusals,
         newest_state: NewestState,
-        elected: Callable[[Iterable[TopicPartition]], Awaitable[None]],
     ) -> None:
         self._term = term
         self._partitions = partitions
         self._context = term.context
         self._refusals = refusals
         self._newest_state = newest_state
-        self._elected = elected
 
     def find(self) -> list[TopicPartition]:
         """Hold back the elections of the partitions with such states, and return them.
@@ -330,4 +325,3 @@ class UnconfirmedStates:
             states = context.leadership
             told = {p: self._newer_told(p, states[p]) for p in partitions if p in states}
             await self._refusals.elect_above(partitions, unconfirmed=told)
-            await self._elected(partitions)

@@ -68,7 +68,7 @@ class PartitionError(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., error_code: _Optional[int] = ...) -> None: ...
 
 class LeaderAndIsrPartition(_message.Message):
-    __slots__ = ("topic", "partition", "topic_id", "controller_epoch", "leader", "leader_epoch", "partition_epoch", "in_sync_replicas", "replicas", "adding_replicas", "removing_replicas", "is_new", "leader_recovery_state", "cause", "tell_only")
+    __slots__ = ("topic", "partition", "topic_id", "controller_epoch", "leader", "leader_epoch", "partition_epoch", "in_sync_replicas", "replicas", "adding_replicas", "removing_replicas", "is_new", "leader_recovery_state", "cause", "tell_only", "eligible_leader_replicas")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
@@ -84,6 +84,7 @@ class LeaderAndIsrPartition(_message.Message):
     LEADER_RECOVERY_STATE_FIELD_NUMBER: _ClassVar[int]
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     TELL_ONLY_FIELD_NUMBER: _ClassVar[int]
+    ELIGIBLE_LEADER_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     topic_id: str
@@ -99,7 +100,8 @@ class LeaderAndIsrPartition(_message.Message):
     leader_recovery_state: int
     cause: str
     tell_only: bool
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., controller_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., replicas: _Optional[_Iterable[int]] = ..., adding_replicas: _Optional[_Iterable[int]] = ..., removing_replicas: _Optional[_Iterable[int]] = ..., is_new: bool = ..., leader_recovery_state: _Optional[int] = ..., cause: _Optional[str] = ..., tell_only: bool = ...) -> None: ...
+    eligible_leader_replicas: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., controller_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., replicas: _Optional[_Iterable[int]] = ..., adding_replicas: _Optional[_Iterable[int]] = ..., removing_replicas: _Optional[_Iterable[int]] = ..., is_new: bool = ..., leader_recovery_state: _Optional[int] = ..., cause: _Optional[str] = ..., tell_only: bool = ..., eligible_leader_replicas: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LeaderAndIsrRequest(_message.Message):
     __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_leaders", "number")
@@ -148,7 +150,7 @@ class LeaderAndIsrResponse(_message.Message):
     def __init__(self, error_code: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionError, _Mapping]]] = ..., controller_epoch: _Optional[int] = ..., held: _Optional[_Iterable[_Union[HeldRole, _Mapping]]] = ...) -> None: ...
 
 class UpdateMetadataPartition(_message.Message):
-    __slots__ = ("topic", "partition", "topic_id", "controller_epoch", "leader", "leader_epoch", "partition_epoch", "in_sync_replicas", "replicas", "offline_replicas")
+    __slots__ = ("topic", "partition", "topic_id", "controller_epoch", "leader", "leader_epoch", "partition_epoch", "in_sync_replicas", "replicas", "offline_replicas", "eligible_leader_replicas")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
@@ -159,6 +161,7 @@ class UpdateMetadataPartition(_message.Message):
     IN_SYNC_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     OFFLINE_REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    ELIGIBLE_LEADER_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     topic_id: str
@@ -169,7 +172,8 @@ class UpdateMetadataPartition(_message.Message):
     in_sync_replicas: _containers.RepeatedScalarFieldContainer[int]
     replicas: _containers.RepeatedScalarFieldContainer[int]
     offline_replicas: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., controller_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., replicas: _Optional[_Iterable[int]] = ..., offline_replicas: _Optional[_Iterable[int]] = ...) -> None: ...
+    eligible_leader_replicas: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., controller_epoch: _Optional[int] = ..., leader: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., partition_epoch: _Optional[int] = ..., in_sync_replicas: _Optional[_Iterable[int]] = ..., replicas: _Optional[_Iterable[int]] = ..., offline_replicas: _Optional[_Iterable[int]] = ..., eligible_leader_replicas: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class SuspectedBroker(_message.Message):
     __slots__ = ("broker_id", "broker_epoch")

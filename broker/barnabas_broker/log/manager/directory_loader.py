@@ -97,6 +97,9 @@ async def load_directory(
     result.logs.sort(key=lambda log: log.topic_partition)
     foreign = _foreign_clean_offsets(directory.checkpoints.clean_offsets, result, names)
     await offload.run(directory.checkpoints.leave_out_clean_offsets, foreign)
+    if directory.checkpoints.has_damaged_log_starts:
+        starts = {log.topic_partition: log.log_start_offset for log in result.logs}
+        await offload.run(directory.checkpoints.clean_again_from, starts)
     return result
 
 

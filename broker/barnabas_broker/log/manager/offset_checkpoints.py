@@ -59,6 +59,7 @@ class OffsetCheckpoints:
         self._durable_recovery_points: Offsets = {}
         self._durable_clean_offsets: Offsets = {}
         self._stored_log_starts: Offsets = {}
+        self._durable_log_starts: Offsets = {}
         # What the file holds, and the ends of the logs that end below their line in it.
         self._stored_high_watermarks: Offsets = {}
         self._ends_below_stored: Offsets = {}
@@ -71,6 +72,7 @@ class OffsetCheckpoints:
         self.clean_offsets = self._read(self._clean_offsets)
         self._durable_recovery_points = dict(self._stored_recovery_points)
         self._durable_clean_offsets = dict(self.clean_offsets)
+        self._durable_log_starts = dict(self._stored_log_starts)
         return StoredOffsets(
             dict(self._stored_recovery_points),
             dict(self._stored_log_starts),
@@ -82,6 +84,11 @@ class OffsetCheckpoints:
         """The lowest recovery point that a crash can bring back."""
         return self._durable_recovery_points.get(topic_partition, 0)
 
+    def durable_log_start(self, topic_partition: TopicPartition) -> int:
+        """The lowest log start that a crash can bring back; the base of the first segment counts
+        if it is higher."""
+        return self._durable_log_starts.get(topic_partition, 0)
+
     def names_as_compacted(self, topic_partition: TopicPartition) -> bool:
         """Whether the next start knows that the log is compacted, also after a crash."""
         return topic_partition in self._durable_clean_offsets
@@ -91,16 +98,31 @@ class OffsetCheckpoints:
         """Whether it is unknown which logs are compacted."""
         return self._clean_offsets.path in self.damaged
 
+    @property
+    def has_damaged_log_starts(self) -> bool:
+        """Whether it is unknown where the logs start, if not at their first segments."""
+        return self._log_starts.path in self.damaged
+
+    def clean_again_from(self, log_starts: Offsets) -> None:
+        """Lower the clean offsets of the compacted logs to these log starts, in the file too: below
+        a log start that is known no more, nothing was compacted."""
+        lowered = {name: log_starts[name] for name in self.clean_offsets if name in log_starts}
+        if lowered:
+            self._replace_clean_offsets(self.clean_offsets | lowered)
+
     def leave_out_clean_offsets(self, foreign: Mapping[TopicPartition, str]) -> None:
         """Remove the clean offsets of these logs, for the given reasons, from the file too: a log
         that has grown until the next start would seem to be compacted up to there."""
         if foreign:
-            for name in foreign:
-                del self.clean_offsets[name]
-            self._clean_offsets.write(encode_offsets(self.clean_offsets))
-            self._durable_clean_offsets = dict(self.clean_offsets)
+            kept = {name: o for name, o in self.clean_offsets.items() if name not in foreign}
+            self._replace_clean_offsets(kept)
             reasons = "; ".join(f"{name}: {reason}" for name, reason in sorted(foreign.items()))
             self.damaged[self._clean_offsets.path] = reasons
+
+    def _replace_clean_offsets(self, offsets: Offsets) -> None:
+        self.clean_offsets = offsets
+        self._clean_offsets.write(encode_offsets(offsets))
+        self._durable_clean_offsets = dict(offsets)
 
     def _read(self, file: CheckpointFile) -> Offsets:
         try:
@@ -131,8 +153,8 @@ class OffsetCheckpoints:
             if stored.get(topic_partition, 0) > end_offset:
                 file.write(encode_offsets(stored | {topic_partition: end_offset}))
                 stored[topic_partition] = end_offset
-        durable = self._durable_recovery_points.get(topic_partition, 0)
-        self._durable_recovery_points[topic_partition] = min(durable, end_offset)
+        for durable in (self._durable_recovery_points, self._durable_log_starts):
+            durable[topic_partition] = min(durable.get(topic_partition, 0), end_offset)
         self.log_ends_at(topic_partition, end_offset)
 
     def log_ends_at(self, topic_partition: TopicPartition, end_offset: int) -> None:
@@ -175,6 +197,7 @@ class OffsetCheckpoints:
         await self._recovery_points.write_in_background(recovery_points, offload)
         self._durable_recovery_points = self._stored_recovery_points
         await self._log_starts.write_in_background(log_starts, offload)
+        self._durable_log_starts = self._stored_log_starts
 
     async def write_high_watermarks(self, offsets: Callable[[], Offsets], offload: Offload) -> None:
         """Write the high watermarks, without blocking the event loop."""

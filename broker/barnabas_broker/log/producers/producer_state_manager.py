@@ -358,10 +358,12 @@ class ProducerStateManager:
         self._remove(offset for offset in self.snapshot_offsets if offset > end_offset)
         self._sync_removals()
 
-    def end_truncation(self, segments: Sequence[Segment], end_offset: int) -> None:
-        """Forget the batches that were removed."""
-        if self._changed_up_to > end_offset:
-            self._read(segments, end_offset, end_offset, verify=False)
+    def end_truncation(self, segments: Sequence[Segment], end_offset: int) -> DamagedBatch | None:
+        """Forget the batches that were removed. Returns the first damaged one that was read again,
+        by its header: checksums are not verified."""
+        if self._changed_up_to <= end_offset:
+            return None
+        return self._read(segments, end_offset, end_offset, verify=False)
 
     def clear(self) -> None:
         """Forget everything: the log begins at another offset, and has no snapshots any more."""

@@ -28,7 +28,7 @@ from barnabas_broker.replica.purgatory import DelayedOperations
 
 
 class DamagedReplicaError(CorruptMessageError):
-    """This replica's own log is damaged where it should be truncated to `offset`."""
+    """This replica's own log is damaged at `offset`, which a truncation has found."""
 
     def __init__(self, offset: int, fault: str) -> None:
         super().__init__(fault)
@@ -197,7 +197,8 @@ class Partition:
     def truncate(self, offset: int, rule: str, cause: str) -> None:
         """Truncate the log to `offset` because the leader's does not have the rest.
 
-        Raises DamagedReplicaError if the log is damaged there, and nothing was removed.
+        Raises DamagedReplicaError if the log is damaged there, and nothing was removed; or if what
+        is left is damaged.
         """
         log = self.follower_log()
         end, high_watermark = log.log_end_offset, log.high_watermark
@@ -219,6 +220,8 @@ class Partition:
                 leader=self.leader_id,
                 leader_epoch=self.leader_epoch,
             )
+        if log.damage is not None:
+            raise DamagedReplicaError(*log.damage)
 
     def truncate_damaged(self, offset: int, cause: str) -> None:
         """Truncate the log at `offset` because it is damaged there and the leader has the rest.

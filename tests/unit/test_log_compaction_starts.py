@@ -1,0 +1,87 @@
+"""What is clean begins at the log start: a start that falls back makes what is below it dirty."""
+
+import pytest
+from barnabas_broker.log.manager.log_manager import LogManager
+from barnabas_broker.log.unified_log import UnifiedLog
+
+from tests.support.compacted import compact, newest, put, records_in, seal
+from tests.support.log_manager_world import ManagerWorld
+
+SETTINGS = {
+    "log.segment.delete.delay.ms": "0",
+    "log.segment.bytes": "300",
+    "log.initial.task.delay.ms": "100000000",
+}
+LOG_STARTS = "/data/log-start-offset-checkpoint"
+LOG_START = 14  # in the middle of a segment, whose first records have newer ones below 14
+
+
+async def compacted_from_its_start(world: ManagerWorld) -> tuple[LogManager, UnifiedLog]:
+    """A log of 30 records, whose start was raised to 14 before its first pass."""
+    manager = await world.start()
+    log = await world.open(manager, cleanup_policy="compact")
+    for number in range(30):
+        put(log, (b"%d" % (number // 2), b"%d" % number))
+    seal(log)
+    await manager.checkpoint_all_offsets()
+    log.maybe_increment_log_start_offset(LOG_START)
+    await compact(manager, log, world.passes)
+    assert world.passes[-1].first_dirty_offset == LOG_START
+    assert log.segment_offsets[0] < LOG_START
+    return manager, log
+
+
+async def reopened(world: ManagerWorld) -> tuple[LogManager, UnifiedLog]:
+    manager = await world.start()
+    return manager, await world.open(manager, cleanup_policy="compact")
+
+
+async def test_the_log_start_is_durable_before_what_is_above_it_counts_as_clean() -> None:
+    world = ManagerWorld(SETTINGS)
+    await compacted_from_its_start(world)
+    world.disk.crash(keep_unflushed=False)
+    _, log = await reopened(world)
+    assert log.log_start_offset == LOG_START
+
+
+async def test_so_it_is_before_the_first_pass() -> None:
+    """A log that is found to be compacted counts as clean up to its start."""
+    world = ManagerWorld(SETTINGS)
+    manager = await world.start()
+    log = await world.open(manager, cleanup_policy="compact", min_cleanable_dirty_ratio="1")
+    for number in range(30):
+        put(log, (b"%d" % (number // 2), b"%d" % number))
+    log.maybe_increment_log_start_offset(LOG_START)
+    log.flush()
+    await manager.cleaner.clean_filthiest()
+    assert not world.passes
+    world.disk.crash(keep_unflushed=False)
+    manager, log = await reopened(world)
+    assert manager.cleaner.dirty(log).first_dirty_offset == log.log_start_offset == LOG_START
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+async def test_where_the_log_start_is_lost_everything_is_compacted_again(is_clean: bool) -> None:
+    world = ManagerWorld(SETTINGS)
+    manager, log = await compacted_from_its_start(world)
+    if is_clean:
+        await manager.stop()
+        manager.unlock_directories()
+    else:
+        await manager.checkpoint_all_offsets()
+        world.disk.crash(keep_unflushed=True)
+    world.disk.spoil(LOG_STARTS)
+    manager, log = await reopened(world)
+    assert LOG_STARTS in manager.damaged_checkpoints()
+    assert log.log_start_offset < LOG_START
+    written = records_in(log)
+    assert written != newest(written)
+    world.disk.crash(keep_unflushed=True)  # what it has decided does not depend on the damage
+    manager, log = await reopened(world)
+    assert not log.cut_at_start
+    assert records_in(log) == written
+    assert manager.cleaner.dirty(log).first_dirty_offset == log.log_start_offset
+    log.update_high_watermark(log.log_end_offset)
+    log.flush()
+    await compact(manager, log, world.passes)
+    assert records_in(log) == newest(written)
