@@ -25,6 +25,7 @@ class World:
         self.leadership: Any = SimpleNamespace(
             topic_partition=KEY,
             epoch=4,
+            partition_epoch=7,
             isr=SimpleNamespace(committed=isr),
             log=SimpleNamespace(high_watermark=50),
         )
@@ -65,12 +66,14 @@ def test_the_only_living_member_goes_on(isr: tuple[int, ...], alive: tuple[int, 
     assert world.told() == [EventKind.LOG_DAMAGED]
 
 
-def test_a_leader_whose_isr_has_changed_asks_again() -> None:
+@pytest.mark.parametrize("back", [(1, 3), (1, 2)])
+def test_a_leader_whose_isr_has_changed_asks_again(back: tuple[int, ...]) -> None:
     """The others died before they could lead, and have come back."""
     world = World((1, 2))
     world.found()
-    for isr, code in (((1,), ErrorCode.CORRUPT_MESSAGE), ((1, 3), ErrorCode.KAFKA_STORAGE_ERROR)):
+    for isr, code in (((1,), ErrorCode.CORRUPT_MESSAGE), (back, ErrorCode.KAFKA_STORAGE_ERROR)):
         world.leadership.isr.committed = isr
+        world.leadership.partition_epoch += 1
         assert world.found() == code
     assert world.asked == 2
 

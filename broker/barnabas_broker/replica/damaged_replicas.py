@@ -56,13 +56,13 @@ def first_damage(
 @dataclass
 class _Damage:
     """The first damaged offset and the fault there. `is_reported`: an event has been recorded.
-    `asked`: under which leader epoch and ISR this broker has asked for its roles again.
+    `asked`: under which partition epoch this broker has asked for its roles again.
     `handing_over`: it has refused a role with this log."""
 
     offset: int
     fault: str
     is_reported: bool = False
-    asked: tuple[object, ...] = ()
+    asked: int | None = None
     handing_over: bool = False
 
 
@@ -95,8 +95,8 @@ class DamagedReplicas:
                 f"{key}: offset {offset} is damaged on broker {self._broker_id}, the only member"
                 f" of the ISR: {fault}"
             )
-        if damage.asked != (leadership.epoch, in_sync):
-            damage.asked = (leadership.epoch, in_sync)
+        if damage.asked != leadership.partition_epoch:
+            damage.asked = leadership.partition_epoch
             self._ask_for_roles()
         return KafkaStorageError(
             f"{key}: offset {offset} is damaged here; waiting for another leader"
