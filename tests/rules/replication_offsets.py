@@ -136,7 +136,7 @@ OFFSETS = Section(
             "log/manager/directory_loader.py",
             "min(recovery_point, high_watermark)\n",
             "0\n",
-            "simulation/test_damage_found_at_a_start.py::test_after_a_power_loss_nothing_flushed_is_missing",
+            "unit/test_lost_logs.py::test_after_a_power_loss_a_log_that_ends_below_what_was_flushed_is_damaged",
         ),
         opposite(
             "A segment that is empty, short or gone",
@@ -150,7 +150,7 @@ OFFSETS = Section(
             "log/recovery/missing_batches.py",
             "    return min(alone, default=None)\n",
             "    return None\n",
-            "unit/test_log_damage.py::test_a_missing_segment_is_damage",
+            "unit/test_log_damage.py::test_an_index_alone_shows_that_its_segment_is_missing_even_without_the_epochs",
         ),
         opposite(
             "A segment that is empty, short or gone",

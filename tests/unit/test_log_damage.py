@@ -238,6 +238,14 @@ def test_a_missing_segment_is_damage(
     assert log.log_end_offset == 15, "nothing is cut before the role is known"
 
 
+def test_an_index_alone_shows_that_its_segment_is_missing_even_without_the_epochs() -> None:
+    world, segments = _in_segments()
+    world.disk.remove(segments[0])
+    world.disk.remove(f"{FOLDER}/leader-epoch-checkpoint")
+    log = world.open(KILLED)
+    assert log.misses_batches and log.damage is not None and log.damage.offset == 0
+
+
 def test_gaps_of_compaction_and_what_was_deleted_are_not_missing() -> None:
     world, segments = _in_segments()
     assert not world.open(CLOSED).misses_batches

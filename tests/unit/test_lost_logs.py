@@ -129,3 +129,23 @@ async def test_the_recovery_point_of_a_lost_log_does_not_count_for_the_one_that_
     kept.truncate_to(1)
     assert "t 0 0" in world.text(RECOVERY_POINTS) and "other 0 1" in world.text(RECOVERY_POINTS)
     await manager.stop()
+
+
+async def test_after_a_power_loss_a_log_that_ends_below_what_was_flushed_is_damaged() -> None:
+    """What is below the recovery point and the high watermark in the checkpoints was flushed."""
+    world = ManagerWorld()
+    manager = await world.start()
+    manager.directories[0].write_history(17)  # so that the disk is not a new one at the next start
+    log = await world.open(manager)
+    append(log, b"a")
+    size = log.size_bytes
+    append(log, b"b")
+    log.flush()
+    await manager.checkpoint_all_offsets()
+    await manager.checkpoint_high_watermarks()
+    world.disk.crash(keep_unflushed=False)
+    path = "/data/t-0/00000000000000000000.log"
+    world.disk.write_file(path, world.disk.read_file(path)[:size])
+    manager = await world.start()
+    assert TP in manager.lost
+    await manager.stop()
