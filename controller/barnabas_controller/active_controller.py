@@ -155,9 +155,10 @@ class ActiveController:
     async def _on_answered(self, partitions: list[TopicPartition]) -> None:
         """Do what was put off until the replicas had said what they hold."""
         context, cause = self.term.context, "its replicas have said what they hold"
+        led = [p for p in partitions if context.is_online(context.leadership[p].leader, p)]
         offline = [
             replica
-            for replica in context.replicas_of(partitions)
+            for replica in context.replicas_of(led)
             if not context.is_online(replica.broker_id, replica.partition)
         ]
         await self.replicas.change(offline, ReplicaState.OFFLINE, f"{cause}, and it is offline")

@@ -409,13 +409,14 @@ async def send_as_producer(world: ReplicationWorld, sequence: int, acks: int = -
     ids=["out of sync", "eligible", "in sync"],
 )
 @pytest.mark.parametrize("damaged", [[1], [2], [0, 2]])
+@pytest.mark.parametrize("rule", ["leader-epoch", "high-watermark"])
 def test_a_truncation_that_cannot_read_what_is_left_has_it_fetched_again(
-    damaged: list[int], isr: tuple[int, ...], eligible: tuple[int, ...]
+    rule: str, damaged: list[int], isr: tuple[int, ...], eligible: tuple[int, ...]
 ) -> None:
     """Otherwise the replica would not know the last batches of the producers, when it leads."""
 
     async def scenario() -> None:
-        world = ReplicationWorld()
+        world = ReplicationWorld(config={"replica.truncation": rule})
         await world.start(1, 2)
         await world.create(1, 2)
         for sequence in range(6):
@@ -427,9 +428,12 @@ def test_a_truncation_that_cannot_read_what_is_left_has_it_fetched_again(
         places = [position for position, _ in batches(bytes(data))]
         for number in damaged:
             data[places[number] + 16] ^= 1
+        asked: list[bool] = []
+        world.incarnations[1].manager._damaged._ask_for_roles = lambda: asked.append(True)
         await world.elect(2, isr=isr, eligible=eligible)
         world.heal(1, 2)
         await world.until(lambda: world.partition(1).waits_for_role)
+        assert asked
         may_be_elected = 1 in (*isr, *eligible)
         refusal = ErrorCode.CORRUPT_MESSAGE if may_be_elected else ErrorCode.NONE
         assert await take_role(world, 1) == refusal

@@ -83,10 +83,7 @@ class Roles:
     async def configure_logs(
         self, topic: str | None, config_of: Callable[[str], LogConfig]
     ) -> None:
-        """Call `LogManager.configure`, but not while logs are opened.
-
-        Those are opened with settings that were read earlier, which would replace the new ones.
-        """
+        """Call `LogManager.configure`, but not while logs are opened with earlier settings."""
         async with self._one_at_a_time:
             self._context.log_manager.configure(topic, config_of)
 
@@ -102,9 +99,7 @@ class Roles:
                 )
             self._fetchers.learn(request.live_leaders, self._context.config.inter_broker_listener)
             outcomes = [self._check(partition_state) for partition_state in request.partitions]
-            accepted = [
-                index for index, outcome in enumerate(outcomes) if outcome is ErrorCode.NONE
-            ]
+            accepted = [i for i, outcome in enumerate(outcomes) if outcome is ErrorCode.NONE]
             if self._context.pauses is not None:
                 await self._context.pauses.at(PausePoint.ROLE_BEFORE_CHANGE)
             logs = await self._open_logs([request.partitions[index] for index in accepted])
@@ -326,8 +321,7 @@ class Roles:
                 self._fetchers.follow(partition)
         except KafkaError as error:
             logger.error("%s: cannot take the role given: %s", key, error)
-            partition.give_up_role()
-            self._listeners.stopped(key)
+            self._give_up(partition, error)
             return error.code
         self._listeners.role_taken(partition)
         context.vanished.role_taken(key, partition_state.topic_id)
@@ -428,12 +422,17 @@ class Roles:
         self._context.damaged.forget(partition.topic_partition)
 
     def damaged(self, partition: Partition, error: DamagedReplicaError) -> None:
-        """A follower cannot truncate its log: it gives up its role, and asks for it again."""
+        """A follower cannot truncate its log, or read what is left."""
+        self._fetchers.stop([partition.topic_partition])
+        self._give_up(partition, error)
+
+    def _give_up(self, partition: Partition, error: KafkaError) -> None:
+        """Have no role; with a damaged log, ask for it again."""
         key = partition.topic_partition
-        self._fetchers.stop([key])
         partition.give_up_role()
         self._listeners.stopped(key)
-        self._context.damaged.found_by_follower(key, error.offset, error.message)
+        if isinstance(error, DamagedReplicaError):
+            self._context.damaged.found_by_follower(key, error.offset, error.message)
 
     def go_offline(self, partition: Partition, directory: str) -> None:
         """The log directory of a partition has failed."""
