@@ -160,6 +160,13 @@ OFFSETS = Section(
             "simulation/test_damage_found_at_a_start.py::test_a_segment_that_is_missing_is_fetched_again",
         ),
         opposite(
+            "The recovery point passes deleted segments",
+            "log/manager/log_background_work.py",
+            "                    await deletion.is_marked.wait()\n",
+            "                    pass\n",
+            "unit/test_flush_beside_retention.py::test_a_power_loss_finds_no_segment_that_was_not_flushed_below_the_recovery_point",
+        ),
+        opposite(
             "First segments without a trace",
             "log/recovery/missing_batches.py",
             "    return first_epoch\n",

@@ -8,7 +8,7 @@ from barnabas_broker.config import Config
 from barnabas_broker.log.manager.compaction_pass import PassReport
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
-from barnabas_common.runtime import InlineOffload, Runtime
+from barnabas_common.runtime import InlineOffload, Offload, Runtime
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 
@@ -26,6 +26,7 @@ class ManagerWorld:
     clock: FakeClock = field(default_factory=FakeClock)
     failures: list[tuple[str, int | None]] = field(default_factory=list)
     passes: list[PassReport] = field(default_factory=list)
+    offload: Offload = field(default_factory=InlineOffload)
 
     @property
     def config(self) -> Config:
@@ -35,7 +36,7 @@ class ManagerWorld:
         runtime = Runtime(
             self.clock,
             random.Random(1),
-            InlineOffload(),
+            self.offload,
             None,  # type: ignore[arg-type]  # a log manager uses no network
         )
         return LogManager(

@@ -8,6 +8,8 @@ import asyncio
 import logging
 import posixpath
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from barnabas_common.runtime import Runtime, TaskScope
 from barnabas_common.topic_partition import TopicPartition
@@ -23,6 +25,16 @@ from barnabas_broker.log.segment.segment import Segment
 logger = logging.getLogger(__name__)
 
 OnFailure = Callable[[LogDirectory, OSError], None]
+
+
+@dataclass(eq=False)
+class _Deletion:
+    """Segments that a log no longer has. `is_marked` is set when their files have their new names,
+    durably, or cannot get them."""
+
+    log: HostedLog
+    segments: Sequence[Segment]
+    is_marked: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class LogBackgroundWork(LogHost):
@@ -43,11 +55,16 @@ class LogBackgroundWork(LogHost):
         self._tasks = TaskScope("log keeper")
         self._is_closed = False
         self._saving_epochs: dict[HostedLog, None] = {}
+        # The deletions whose segments have not got their new names yet, durably.
+        self._unmarked: dict[_Deletion, None] = {}
 
     async def close(self) -> None:
         """Stop the background work; closing the logs does the rest."""
         self._is_closed = True
         await self._tasks.close()
+        for deletion in list(self._unmarked):
+            with suppress(OSError):  # the next start finds segments that retention deletes again
+                self._mark_deleted(deletion.log, deletion.segments)
 
     # ---- LogHost
 
@@ -80,7 +97,9 @@ class LogBackgroundWork(LogHost):
         if self._is_closed:
             super().discard(log, segments)
         elif segments:
-            self._tasks.spawn(self._discard(log, segments), f"deletion in {log}")
+            deletion = _Deletion(log, segments)
+            self._unmarked[deletion] = None
+            self._tasks.spawn(self._discard(deletion), f"deletion in {log}")
 
     # ---- the work
 
@@ -94,6 +113,10 @@ class LogBackgroundWork(LogHost):
             try:
                 await log.epoch_file.write_in_background(self._offload)
                 await self._offload.run(self._directory_of(log).watched, plan.run)
+                # What has left the log is not flushed. After a power loss it must not be found
+                # below the recovery point.
+                for deletion in [one for one in self._unmarked if one.log is log]:
+                    await deletion.is_marked.wait()
             except OSError as error:
                 if any(segment.is_deleted for segment, _ in plan.segments):
                     continue  # retention or compaction took a segment away in the meantime
@@ -125,16 +148,20 @@ class LogBackgroundWork(LogHost):
         finally:
             self._saving_epochs.pop(log, None)
 
-    async def _discard(self, log: HostedLog, segments: Sequence[Segment]) -> None:
+    async def _discard(self, deletion: _Deletion) -> None:
         """Rename now, so that a restart finds no old segments; remove later, since backups and
         tools may be reading the files.
 
         The epoch file is written first: a start takes the first segments for lost that are neither
         there nor left out of it.
         """
-        offload = self._offload
+        log, segments, offload = deletion.log, deletion.segments, self._offload
         try:
-            await self._when_possible(lambda: offload.run(self._mark_deleted, log, segments))
+            try:
+                await self._when_possible(lambda: offload.run(self._mark_deleted, log, segments))
+                del self._unmarked[deletion]
+            finally:
+                deletion.is_marked.set()
             await asyncio.sleep(log.config.file_delete_delay_ms / 1000)
             if log.is_failed:  # the next start removes the files
                 return _close(segments)
