@@ -129,6 +129,13 @@ PARTITIONS = Section(
             "simulation/test_unknown_members.py::test_a_member_that_is_gone_by_the_answer_of_the_leader_leaves_the_isr",
         ),
         opposite(
+            "At a failover, a leader that has restarted",
+            "eligibility/raised_epoch.py",
+            "max(decision.state.leader_epoch, state.partition_epoch + 1)\n",
+            "decision.state.leader_epoch\n",
+            "simulation/test_restarted_leaders.py::test_it_gets_a_leader_epoch_that_no_other_has_had",
+        ),
+        opposite(
             "No other election is held while such refusals settle",
             "partitions/leadership.py",
             "        if partition in term.context.held_roles:\n",

@@ -180,3 +180,20 @@ def _by_what_is_held(
 
     best = max(logs, key=newest_log)
     return best, (best,)
+
+
+def with_unused_epoch(
+    state: LeaderAndIsr, decision: Decision, online: Sequence[int], cause: str
+) -> Decision:
+    """Give a leader that has restarted since the state was written an epoch that none has led in.
+
+    It remembers no epoch, and without records its log does not show one: it could not refuse a
+    leader epoch that was set back by hand. The version of the znode is above all that were given.
+    """
+    if isinstance(decision, Unchanged):
+        why = f"{cause}; the leader {state.leader} had restarted"
+        decision = Elected(state.with_leader(state.leader, state.isr), tuple(online), why)
+    if not isinstance(decision, Elected):
+        return decision
+    unused = max(decision.state.leader_epoch, state.partition_epoch + 1)
+    return replace(decision, state=replace(decision.state, leader_epoch=unused))

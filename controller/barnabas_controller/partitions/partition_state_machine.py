@@ -25,6 +25,7 @@ from barnabas_controller.eligibility.elections import (
     eligible_preferred,
     handle_unclean_shutdown,
 )
+from barnabas_controller.eligibility.raised_epoch import with_unused_epoch
 from barnabas_controller.partitions.election_report import report_decision, report_refusal
 from barnabas_controller.partitions.leadership import Decide, change_leadership
 from barnabas_controller.partitions.log_queries import LogQueries
@@ -78,7 +79,7 @@ class PartitionStateMachine:
         of a broker, the broker is removed if it registered after the state was written. Its broker
         epoch is a zxid as well, so that the two can be compared.
         """
-        context = self._context
+        context, brokers = self._context, self._context.brokers
         has_proofs = self._term.config.eligible_leader_replicas_enable
 
         def decide(partition: TopicPartition, state: LeaderAndIsr) -> Decision:
@@ -86,14 +87,17 @@ class PartitionStateMachine:
             proved = state.proved_at if has_proofs else {}
             restarted = [
                 b.broker_id
-                for b in context.brokers.values()
+                for b in brokers.values()
                 if b.epoch > written_at[partition] and b.broker_id not in proved
             ]
             replicas, online = context.replicas(partition), context.online_replicas(partition)
             unknown = unknown_members.get(partition, ())
-            return handle_unclean_shutdown(
+            decision = handle_unclean_shutdown(
                 state, replicas, online, (*lost, *restarted), cause, lost, unknown
             )
+            if state.leader in online and brokers[state.leader].epoch > written_at[partition]:
+                return with_unused_epoch(state, decision, online, cause)
+            return decision
 
         await change_leadership(self._term, list(written_at), decide)
 
