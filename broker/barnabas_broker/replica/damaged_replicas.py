@@ -2,14 +2,16 @@
 
 Bytes on a disk can change after they were written and checked. The leader detects that while it
 serves a fetch, a follower while it truncates its log, any replica while it reads what its log says
-of producers at its start. The other replicas then have a valid copy, because each wrote its own.
+of producers, at its start and after a truncation. The other replicas then have a valid copy,
+because each wrote its own.
 
 If the ISR has another member, the leader has the controller send its roles again and refuses this
 one, exactly as if the log's disk had failed; a replica that has just started refuses its first
 role. The controller then elects another member and removes this replica from the ISR. The error
-code says that the log is damaged, so the replica does not become eligible (KIP-966). Then the
-replica truncates its log at the damage and fetches the rest again. The only member of an ISR
-continues to lead, truncates nothing, and answers CORRUPT_MESSAGE where the damage is.
+code says that the log is damaged, so the replica does not become eligible (KIP-966), and leaves the
+eligible replicas if it is one of them. Then it truncates its log at the damage and fetches the rest
+again. The only member of an ISR continues to lead, truncates nothing, and answers CORRUPT_MESSAGE
+where the damage is.
 """
 
 from collections.abc import Callable, Iterable
@@ -163,11 +165,11 @@ class DamagedReplicas:
         damage = self._damaged[partition.topic_partition]
         damage.handing_over = True
         in_sync = partition_state.in_sync_replicas
+        left = f"ISR {list(in_sync)}" if self._broker_id in in_sync else "eligible replicas"
         self._report(
             damage,
             partition.topic_partition,
-            f"this replica refuses its role and leaves the ISR {list(in_sync)}, or the eligible"
-            " replicas; then its log is truncated",
+            f"this replica refuses its role and leaves the {left}; then its log is truncated",
             leader_epoch=partition_state.leader_epoch,
             isr=tuple(in_sync),
         )
