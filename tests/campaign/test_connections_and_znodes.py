@@ -152,7 +152,7 @@ def test_no_copy_is_restored_that_lacks_a_member_with_all_records(covers: bool) 
     options = Options(seed=9, chaos_seconds=2.0, has_admin=False)
     cluster = SimulatedCluster(seed=9)
     fault = Fault(2.0, FaultKind.RESTORE_ZOOKEEPER, other="1.0", seconds=1.0)
-    restored = RestoredCopy(cluster, has_damage=lambda: False)
+    restored = RestoredCopy(cluster, options.min_isr, has_damage=lambda: False)
 
     async def story() -> bool:
         await cluster.start()

@@ -136,6 +136,13 @@ PARTITIONS = Section(
             "simulation/test_restarted_leaders.py::test_it_gets_a_leader_epoch_that_no_other_has_had",
         ),
         opposite(
+            "At a failover, a leader that has restarted",
+            "store/znodes.py",
+            "        return (self.epoch if self.running_since is None else self.running_since) > zxid\n",
+            "        return self.epoch > zxid\n",
+            "simulation/test_restarted_leaders.py::test_a_leader_that_only_has_another_session_keeps_its_epoch",
+        ),
+        opposite(
             "No other election is held while such refusals settle",
             "partitions/leadership.py",
             "        if partition in term.context.held_roles:\n",
@@ -155,6 +162,13 @@ PARTITIONS = Section(
             "            < minima.get(partition, NO_MINIMUM).size\n",
             "            < 9\n",
             "simulation/test_unconfirmed_states.py::test_an_unclean_election_does_not_wait_for_a_replica_that_may_have_more",
+        ),
+        opposite(
+            "... replicas that stay away are not awaited",
+            "eligibility/raised_epoch.py",
+            "        awaited = [replica for replica in assignment if replica not in given_up]\n",
+            "        awaited = list(assignment)\n",
+            "unit/test_raised_epoch.py::test_a_leader_of_the_newest_epoch_that_is_given_up_is_not_awaited",
         ),
         opposite(
             "Read, decide, write at the version read",

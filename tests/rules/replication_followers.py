@@ -325,8 +325,8 @@ BAD_INPUT = Section(
         opposite(
             "... of log starts",
             "log/manager/log_cleaner.py",
-            "        if max(stored, log.segment_offsets[0]) < start:\n",
-            "        if False:\n",
+            "        if max(stored(log.topic_partition), log.segment_offsets[0]) >= start:\n",
+            "        if True:\n",
             "unit/test_log_compaction_starts.py::test_the_log_start_is_durable_before_what_is_above_it_counts_as_clean",
         ),
         opposite(

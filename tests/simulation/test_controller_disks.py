@@ -57,7 +57,7 @@ def test_who_leaves_the_isr_with_a_damaged_log_is_not_eligible(
     run_world(test, replace(QUIET, min_insync_replicas=3))
 
 
-def test_an_eligible_replica_whose_log_is_damaged_is_eligible_no_more() -> None:
+def test_an_eligible_replica_whose_log_is_damaged_is_no_longer_eligible() -> None:
     """It waits for that: its log is truncated then."""
 
     async def test(world: ControlWorld) -> None:
@@ -76,6 +76,31 @@ def test_an_eligible_replica_whose_log_is_damaged_is_eligible_no_more() -> None:
         state = await world.until_state(LOST, lambda s: s.eligible == ())
         assert (state.leader, state.isr) == (2, (2, 3))
         await world.until(lambda: not world.brokers[1].metadata(LOST).eligible_leader_replicas)  # type: ignore[union-attr]
+
+    run_world(test, replace(QUIET, min_insync_replicas=3))
+
+
+def test_without_a_leader_it_stays_eligible() -> None:
+    """Nothing is truncated then, and an operator may put a valid copy in the place of its log."""
+
+    async def test(world: ControlWorld) -> None:
+        await world.start_brokers(9, 1, 2, 3)
+        await world.create_topic(LOST.topic, {0: [1, 2, 3]})
+        await world.until(lambda: world.brokers[1].role(LOST) is not None)
+        world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
+        await world.store.propagate_log_dir_event(1)
+        await world.until_state(LOST, lambda s: (s.isr, s.eligible) == ((2, 3), (1,)))
+        del world.brokers[1].failing[LOST]
+        await world.store.propagate_log_dir_event(1)
+        await world.until(lambda: not world.brokers[9].metadata(LOST).offline_replicas)  # type: ignore[union-attr]
+        world.brokers[1].failing[LOST] = ErrorCode.CORRUPT_MESSAGE
+        await world.kill_and_expire(3, 2)
+        await world.until_state(LOST, lambda s: s.leader == -1)
+        await world.store.propagate_log_dir_event(1)
+        await world.until(lambda: 1 in world.brokers[9].metadata(LOST).offline_replicas)  # type: ignore[union-attr]
+        await world.settle()
+        state = await world.state(LOST)
+        assert state is not None and 1 in state.eligible
 
     run_world(test, replace(QUIET, min_insync_replicas=3))
 

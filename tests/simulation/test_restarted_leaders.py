@@ -1,10 +1,14 @@
 """A leader restarts while there is no controller; the next one reads what was written by hand."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
+from barnabas import Admin
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
+from barnabas_simulator.cluster import SimulatedCluster
+from barnabas_simulator.loop import run
 
 from tests.support.control_world import QUIET, ControlWorld, run_world
 
@@ -37,3 +41,23 @@ def test_it_gets_a_leader_epoch_that_no_other_has_had(set_back: int) -> None:
         assert (state.leader, state.isr) == (3, (3,))
 
     run_world(test, replace(QUIET, min_insync_replicas=1))
+
+
+def test_a_leader_that_only_has_another_session_keeps_its_epoch() -> None:
+    """After a ZooKeeper that was away for long; it knows its epoch."""
+
+    async def scenario() -> None:
+        cluster = SimulatedCluster(3)
+        await cluster.start()
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("flights", partitions=3, replication_factor=3)
+        partitions = [TopicPartition("flights", number) for number in range(3)]
+        while any(len(cluster.hosted(partition)) < 3 for partition in partitions):
+            await asyncio.sleep(0.1)
+        for broker_id in cluster.broker_ids:
+            cluster.expire_session(broker_id)
+        await asyncio.sleep(60)
+        for partition in partitions:
+            assert {replica.leader_epoch for replica in cluster.hosted(partition)} == {0}
+
+    run(scenario(), seed=3)

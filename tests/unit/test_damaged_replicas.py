@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from barnabas_broker.log.segment.batch_scan import DamagedBatch
 from barnabas_broker.replica.damaged_replicas import DamagedReplicas
 from barnabas_broker.replica.serve.read_result import read_records
 from barnabas_common.errors.error_code import ErrorCode
@@ -100,7 +101,7 @@ def test_a_role_is_refused_while_others_are_in_the_isr_beside_this_replica() -> 
     assert not world.damaged.refuses(state(1))
 
 
-def test_an_eligible_replica_refuses_its_role_until_it_is_eligible_no_more() -> None:
+def test_an_eligible_replica_refuses_its_role_until_it_is_no_longer_eligible() -> None:
     """It could be elected otherwise while it is truncated."""
     world = World((1, 2))
     world.found()
@@ -144,6 +145,27 @@ def test_once_the_log_is_mended_a_role_is_taken_again() -> None:
     for _ in range(2):
         world.damaged.mend(partition)
     assert cut == [20]
+    assert not world.damaged.refuses(state(1, 2))
+
+
+def test_what_is_left_after_the_truncation_may_be_damaged_too() -> None:
+    world = World((1, 2))
+    world.found(20)
+    cut: list[int] = []
+    log = SimpleNamespace(topic_partition=KEY, log_start_offset=0, segment_offsets=[0], damage=None)
+
+    def truncate_damaged(offset: int, _: str) -> None:
+        cut.append(offset)
+        log.damage = DamagedBatch(10, "CRC") if offset == 20 else None
+
+    partition: Any = SimpleNamespace(
+        topic_partition=KEY,
+        leader_id=2,
+        truncate_damaged=truncate_damaged,
+        follower_log=lambda: log,
+    )
+    world.damaged.mend(partition)
+    assert cut == [20, 10]
     assert not world.damaged.refuses(state(1, 2))
 
 

@@ -28,7 +28,7 @@ class SlowRenames(InlineOffload):
 
 
 async def deleted(world: ManagerWorld) -> tuple[LogManager, UnifiedLog]:
-    """A log whose records retention deletes, all of them; none is flushed."""
+    """A log whose records retention is about to delete, all of them; none was flushed."""
     manager = await world.start()
     manager.directories[0].write_history(17)
     log = await world.open(manager)
@@ -40,17 +40,21 @@ async def deleted(world: ManagerWorld) -> tuple[LogManager, UnifiedLog]:
     return manager, log
 
 
-def a_world() -> ManagerWorld:
-    return ManagerWorld({"log.retention.bytes": "0"}, offload=SlowRenames())
+def a_world(flush_messages: int = 1000) -> ManagerWorld:
+    settings = {"log.retention.bytes": "0", "log.flush.interval.messages": f"{flush_messages}"}
+    return ManagerWorld(settings, offload=SlowRenames())
 
 
+@pytest.mark.parametrize("flushes_at_append", [False, True])
 @pytest.mark.parametrize("steps", range(20))
 async def test_a_power_loss_finds_no_segment_that_was_not_flushed_below_the_recovery_point(
-    steps: int,
+    steps: int, flushes_at_append: bool
 ) -> None:
     """Its replica would count as damaged."""
-    world = a_world()
-    manager, _ = await deleted(world)
+    world = a_world(4 if flushes_at_append else 1000)
+    manager, log = await deleted(world)
+    if flushes_at_append:
+        append(log, b"d")
     for _ in range(steps):
         await asyncio.sleep(0)
     await manager.checkpoint_high_watermarks()
@@ -61,7 +65,7 @@ async def test_a_power_loss_finds_no_segment_that_was_not_flushed_below_the_reco
     log = await world.open(manager)
     assert TopicPartition("t", 0) not in manager.lost
     assert log.damage is None
-    assert log.log_end_offset == 3 or stored_recovery_point == 0
+    assert log.log_end_offset >= stored_recovery_point
     await manager.stop()
 
 
@@ -71,4 +75,13 @@ async def test_the_recovery_point_rises_when_the_segments_have_their_new_names()
     for _ in range(50):
         await asyncio.sleep(0)
     assert log.recovery_point == 3
+    await manager.stop()
+
+
+async def test_a_clean_stop_in_the_middle_of_a_deletion_leaves_no_deleted_segment() -> None:
+    world = a_world()
+    manager, _ = await deleted(world)
+    manager = await world.restart(manager)
+    log = await world.open(manager)
+    assert (log.log_start_offset, log.log_end_offset) == (3, 3)
     await manager.stop()

@@ -11,7 +11,7 @@ from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.compacted import KeyedRecord, compact, newest, put, records_in, seal
-from tests.support.log_manager_world import ManagerWorld
+from tests.support.log_manager_world import ManagerWorld, settle
 from tests.support.log_world import NOW
 
 SETTINGS = {
@@ -267,6 +267,7 @@ async def test_a_truncation_in_the_middle_of_a_pass_ends_it(world: ManagerWorld,
     new = [(log.log_end_offset + number, b"x", b"%d" % number) for number in range(5)]
     for _, key, value in new:
         put(log, (key, value))
+    await settle()  # the truncated segments have their new names
     seal(log)
     left = records_in(log)
     assert set(new) <= set(left) <= {*truncated, *new}

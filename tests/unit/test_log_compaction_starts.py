@@ -1,6 +1,10 @@
 """What is clean begins at the log start: a start that falls back makes what is below it dirty."""
 
+import errno
+
 import pytest
+from barnabas_broker.disk.disk import Disk
+from barnabas_broker.log.checkpoint import checkpoint_file
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.unified_log import UnifiedLog
 
@@ -76,7 +80,8 @@ async def test_where_the_log_start_is_lost_everything_is_compacted_again(is_clea
     assert log.log_start_offset < LOG_START
     written = records_in(log)
     assert written != newest(written)
-    world.disk.crash(keep_unflushed=True)  # what it has decided does not depend on the damage
+    await manager.checkpoint_all_offsets()  # the file is no longer damaged
+    world.disk.crash(keep_unflushed=True)
     manager, log = await reopened(world)
     assert not log.cut_at_start
     assert records_in(log) == written
@@ -85,3 +90,60 @@ async def test_where_the_log_start_is_lost_everything_is_compacted_again(is_clea
     log.flush()
     await compact(manager, log, world.passes)
     assert records_in(log) == newest(written)
+
+
+@pytest.mark.parametrize(
+    "also", ["recovery-point-offset-checkpoint", "t-0/leader-epoch-checkpoint"]
+)
+@pytest.mark.parametrize("keep_unflushed", [True, False])
+async def test_gaps_of_compaction_stay_known_if_more_than_the_log_start_is_lost(
+    keep_unflushed: bool, also: str
+) -> None:
+    """The recovery point is lost too; then only the clean offset shows that nothing is missing."""
+    world = ManagerWorld(SETTINGS)
+    manager = await world.start()
+    log = await world.open(manager, cleanup_policy="compact")
+    for number in range(30):  # the last record of each segment goes
+        put(log, (b"%d" % ((number + 1) // 2), b"%d" % number))
+    seal(log)
+    await manager.checkpoint_all_offsets()
+    await compact(manager, log, world.passes)
+    manager.directories[0].write_history(17)
+    await manager.checkpoint_high_watermarks()
+    await manager.checkpoint_all_offsets()
+    world.disk.crash(keep_unflushed=True)
+    world.disk.spoil(f"/data/{also}")
+    world.disk.spoil(LOG_STARTS)
+    manager, log = await reopened(world)
+    written = records_in(log)
+    await manager.checkpoint_all_offsets()
+    world.disk.crash(keep_unflushed=keep_unflushed)
+    manager, log = await reopened(world)
+    assert log.damage is None and not log.cut_at_start
+    assert records_in(log) == written
+
+
+async def test_no_pass_runs_while_the_log_start_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = ManagerWorld(SETTINGS)
+    manager = await world.start()
+    log = await world.open(manager, cleanup_policy="compact")
+    for number in range(30):
+        put(log, (b"%d" % (number // 2), b"%d" % number))
+    seal(log)
+    await manager.checkpoint_all_offsets()
+    log.maybe_increment_log_start_offset(LOG_START)
+    stage = checkpoint_file._stage
+
+    def without_descriptors(disk: Disk, path: str, data: bytes) -> str:
+        if "log-start" in path:
+            raise OSError(errno.EMFILE, "too many open files")
+        return stage(disk, path, data)
+
+    monkeypatch.setattr(checkpoint_file, "_stage", without_descriptors)
+    await manager.cleaner.clean(log)
+    monkeypatch.undo()
+    world.disk.crash(keep_unflushed=True)
+    manager, log = await reopened(world)
+    assert manager.cleaner.dirty(log).first_dirty_offset == log.log_start_offset

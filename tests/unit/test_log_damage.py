@@ -10,6 +10,7 @@ from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.damaged_replicas import first_damage
 from barnabas_common.record.batch import batches
 
+from tests.support.idempotent import sent
 from tests.support.log_transactions import Writer
 from tests.support.log_world import FOLDER, NOW, LogWorld, produced, read_all
 
@@ -244,6 +245,21 @@ def test_an_index_alone_shows_that_its_segment_is_missing_even_without_the_epoch
     world.disk.remove(f"{FOLDER}/leader-epoch-checkpoint")
     log = world.open(KILLED)
     assert log.misses_batches and log.damage is not None and log.damage.offset == 0
+
+
+def test_damage_below_the_log_start_counts_if_batches_behind_it_were_not_read() -> None:
+    """Nothing behind a damaged header is read, also not the last batches of the producers."""
+    world = LogWorld()
+    log = world.open()
+    for sequence in range(6):
+        records = sent(b"%04d" % sequence * 2000, sequence=sequence)
+        log.append_as_leader(records, 0, NOW)
+    log.update_high_watermark(6)
+    log.maybe_increment_log_start_offset(3)
+    data = world.disk.look_into(FOLDER)[f"{0:020}.log"].data
+    data[[position for position, _ in batches(bytes(data))][1] + 16] ^= 1
+    log.truncate_to(5)
+    assert log.damage is not None and log.damage.offset == 3
 
 
 def test_gaps_of_compaction_and_what_was_deleted_are_not_missing() -> None:

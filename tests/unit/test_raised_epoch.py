@@ -22,8 +22,10 @@ def held(epoch: int, leader: int = -1, isr: tuple[int, ...] = (), log: int = 0, 
     return HeldRole("t", 0, epoch, leader, list(isr), log, end)
 
 
-def elected(*reports: tuple[int, HeldRole], online: tuple[int, ...] = ALL) -> LeaderAndIsr:
-    decision = elect_above(STATE, dict(reports), ALL, online, "because")
+def elected(
+    *reports: tuple[int, HeldRole], online: tuple[int, ...] = ALL, given_up: tuple[int, ...] = ()
+) -> LeaderAndIsr:
+    decision = elect_above(STATE, dict(reports), ALL, online, "because", given_up=given_up)
     assert isinstance(decision, Elected)
     assert decision.recipients == online and decision.state.partition_epoch == 2
     return decision.state
@@ -82,6 +84,13 @@ def test_the_leader_of_the_newest_epoch_is_awaited(online: tuple[int, ...]) -> N
     reports = (1, held(6, leader=2, log=5, end=9)), (3, held(5, leader=1, log=5, end=10))
     state = elected(*reports, online=online)
     assert (state.leader, state.leader_epoch, state.isr) == (-1, 7, (2,))
+
+
+def test_a_leader_of_the_newest_epoch_that_is_given_up_is_not_awaited() -> None:
+    """Each acknowledged record is on a replica that has answered, so the longest log has all."""
+    reports = (1, held(6, leader=2, log=6, end=9)), (3, held(6, leader=2, log=6, end=10))
+    state = elected(*reports, given_up=(2,))
+    assert (state.leader, state.leader_epoch, state.isr) == (3, 7, (3,))
 
 
 def test_the_isr_of_a_newest_epoch_without_a_leader_decides() -> None:

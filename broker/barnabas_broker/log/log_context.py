@@ -68,6 +68,12 @@ class LogHost:
         committed after a crash.
         """
 
+    def is_discarding(self, log: HostedLog, end_offset: int) -> bool:
+        """Whether files of segments below `end_offset` that the log no longer has may have their
+        old names after a power loss. They are not flushed, and must not be found below the recovery
+        point."""
+        return False
+
     def discard(self, log: HostedLog, segments: Sequence[Segment]) -> None:
         """Mark segments that the log no longer has as deleted, and remove them later."""
         for segment in segments:

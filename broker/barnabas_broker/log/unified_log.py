@@ -273,7 +273,16 @@ class UnifiedLog(ReadableLog):
         return min(max(offset, self.log_start_offset), self.log_end_offset)
 
     def _if_readable(self, damaged: DamagedBatch | None) -> DamagedBatch | None:
-        return None if damaged is None or damaged.offset < self.log_start_offset else damaged
+        """None if its whole segment is below the log start. Otherwise batches above the log start
+        may not have been read."""
+        if damaged is None:
+            return None
+        start, segment = self.log_start_offset, self._local.segments.holding(damaged.offset)
+        return (
+            None
+            if segment.next_offset <= start
+            else damaged._replace(offset=max(damaged.offset, start))
+        )
 
     # ---- truncation
 
@@ -407,13 +416,15 @@ class UnifiedLog(ReadableLog):
         )
 
     def complete_flush(self, plan: FlushPlan) -> None:
-        """Raise the recovery point, unless the log was truncated or the epochs are not durable."""
+        """Raise the recovery point, unless the log was truncated, the epochs are not durable, or
+        deleted segments could be found below it."""
         self.last_flush_ms = self._context.clock.wall_ms()
         self._durable_names = max(self._durable_names, plan.names_version)
         self._durable_truncations = max(self._durable_truncations, plan.truncations)
         if (
             plan.truncations == self.truncations
             and self.epoch_file.durable_version >= plan.epoch_version
+            and not self._context.host.is_discarding(self, plan.end_offset)
         ):
             self.recovery_point = max(self.recovery_point, plan.end_offset)
 

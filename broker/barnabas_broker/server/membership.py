@@ -252,6 +252,8 @@ class Membership:
         self._count_as_unbroken(broker)
         if self._broker.ahead_since == AHEAD_SINCE_REGISTRATION:
             self._broker = replace(self._broker, ahead_since=self.broker_epoch)
+        if self._broker.running_since is None:
+            self._broker = replace(self._broker, running_since=self.broker_epoch)
         self.registered.set()
         self._tasks.spawn(self._keep_registered(self.store), "keep registered")
         self.controller = Controller(

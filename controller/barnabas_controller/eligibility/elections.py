@@ -232,15 +232,6 @@ def eligible_removal(
     return replace(decision, state=replace(decision.state, isr=state.isr))
 
 
-def damaged_eligible_removal(
-    state: LeaderAndIsr, replica: int, assignment: Sequence[int], cause: str
-) -> Elected:
-    """Write the state again without an eligible replica whose log is damaged. It waits for that:
-    then it truncates its log, and must not be elected by what it had."""
-    others = tuple(r for r in assignment if r != replica)
-    return Elected(state.with_leader(state.leader, state.isr), others, cause)
-
-
 def handle_unclean_shutdown(
     state: LeaderAndIsr,
     assignment: Sequence[int],

@@ -107,12 +107,14 @@ def elect_above(
     confirmed: bool = True,
     told: HeldRole | None = None,
     lost: Collection[int] = (),
+    given_up: Collection[int] = (),
 ) -> Decision:
     """Elect under a leader epoch above all of `held`.
 
     `held` has, by broker id, what each replica held when it refused its role; `told` is a role that
     the controller's broker was told of, newer than the state; `lost` are the members of the ISR
-    that lost records since they were in sync.
+    that lost records since they were in sync; `given_up` are replicas that have not answered, and
+    without which each acknowledged record is on one that has.
 
     If no held role is newer than the state, its leader gets the next epoch: it has restarted, and
     cannot know which leader wrote the records of the present epoch in its log. Otherwise the leader
@@ -122,10 +124,10 @@ def elect_above(
     If that leader has not refused, no replica leads under the raised epoch, and an ordinary
     election follows. It finds the ISR of the newest epoch if no replica led in it; otherwise the
     leader alone, because only its log is known to be complete. If it has refused and has restarted,
-    it may have lost records, and if all have restarted, no role names it. Then the replica with the
-    newest log leads, by the epoch of its last record and then by its end; of equal ones the leader
-    or a member of the ISR in the state. It is alone in the ISR, and the others catch up and join;
-    if it is not online, it is awaited.
+    it may have lost records; if all have restarted, no role names it; or it is given up. Then the
+    replica with the newest log leads, by the epoch of its last record and then by its end; of equal
+    ones the leader or a member of the ISR in the state. It is alone in the ISR, and the others
+    catch up and join; if it is not online, it is awaited.
 
     A state that is not `confirmed` is treated as an older one, whatever its epoch. The eligible
     leader replicas of an older state are over, and so is what it says of flushes.
@@ -140,7 +142,8 @@ def elect_above(
     isr: Sequence[int] = state.isr
     if outdated:
         of_newest = [h for h in known if h.leader_epoch == newest]
-        leader, isr = _by_what_is_held(state, held, assignment, of_newest)
+        awaited = [replica for replica in assignment if replica not in given_up]
+        leader, isr = _by_what_is_held(state, held, assignment, of_newest, awaited)
         isr = [member for member in isr if member == leader or member not in lost] or isr
         leader = leader if leader in live else NO_LEADER
     elected = state.with_leader(leader, [replica for replica in isr if replica in assignment])
@@ -156,10 +159,12 @@ def _by_what_is_held(
     held: Mapping[int, HeldRole],
     assignment: Sequence[int],
     of_newest: Sequence[HeldRole],
+    awaited: Sequence[int],
 ) -> tuple[int, Sequence[int]]:
     """The leader and the ISR; the leader may be one that is not online.
 
-    `of_newest` has the known roles of the newest leader epoch.
+    `of_newest` has the known roles of the newest leader epoch. `awaited` are the replicas that must
+    not be passed over if they have not answered.
     """
     leader = _leader_of(_newest_epoch(of_newest), held, assignment)
     if leader is not None:
@@ -167,7 +172,7 @@ def _by_what_is_held(
         return leader, [m for m in isr if m == leader or m in state.isr]
     for h in of_newest:
         last = [h.leader] if h.leader != NO_LEADER else h.in_sync_replicas
-        missing = [replica for replica in last if replica in assignment and replica not in held]
+        missing = [replica for replica in last if replica in awaited and replica not in held]
         if missing:
             return NO_LEADER, last
     logs = [replica for replica in held if replica in assignment]
@@ -185,11 +190,15 @@ def _by_what_is_held(
 def with_unused_epoch(
     state: LeaderAndIsr, decision: Decision, online: Sequence[int], cause: str
 ) -> Decision:
-    """Give a leader that has restarted since the state was written an epoch that none has led in.
+    """Give a leader that has restarted since the state was written an epoch under which no broker
+    has led.
 
     It remembers no epoch, and without records its log does not show one: it could not refuse a
-    leader epoch that was set back by hand. The version of the znode is above all that were given.
+    leader epoch that was set back by hand. The version of the znode counts its writes, and so the
+    elections; replicas hold what was given above it (`elect_above`).
     """
+    if state.leader not in online:
+        return decision
     if isinstance(decision, Unchanged):
         why = f"{cause}; the leader {state.leader} had restarted"
         decision = Elected(state.with_leader(state.leader, state.isr), tuple(online), why)

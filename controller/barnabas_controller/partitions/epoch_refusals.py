@@ -5,7 +5,7 @@ election. If a replica holds a newer leader epoch, its partition gets a state wi
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from types import MappingProxyType
 
@@ -39,6 +39,7 @@ from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 # newest log. No other election is held in this time (`leadership.py`).
 SETTLE_SECONDS = 0.5
 NONE_UNCONFIRMED: Mapping[TopicPartition, HeldRole | None] = MappingProxyType({})
+NONE_GIVEN_UP: Mapping[TopicPartition, Collection[int]] = MappingProxyType({})
 
 
 class EpochRefusals:
@@ -153,11 +154,13 @@ class EpochRefusals:
         self,
         partitions: list[TopicPartition],
         unconfirmed: Mapping[TopicPartition, HeldRole | None] = NONE_UNCONFIRMED,
+        given_up: Mapping[TopicPartition, Collection[int]] = NONE_GIVEN_UP,
     ) -> None:
         """Hold elections under epochs above those that the replicas hold.
 
         `unconfirmed` has those of the partitions whose state is not to be relied on, each with the
-        newer role that this broker was told of, if any.
+        newer role that this broker was told of, if any. `given_up` has the replicas of a partition
+        whose answers are not needed.
         """
         held = {partition: self._held.pop(partition, {}) for partition in partitions}
 
@@ -172,6 +175,7 @@ class EpochRefusals:
                 confirmed=partition not in unconfirmed,
                 told=unconfirmed.get(partition),
                 lost=lost_members(state, context.brokers),
+                given_up=given_up.get(partition, ()),
             )
 
         context = self._context

@@ -95,7 +95,8 @@ class PartitionStateMachine:
             decision = handle_unclean_shutdown(
                 state, replicas, online, (*lost, *restarted), cause, lost, unknown
             )
-            if state.leader in online and brokers[state.leader].epoch > written_at[partition]:
+            leader = brokers.get(state.leader)
+            if leader is not None and leader.has_restarted_since(written_at[partition]):
                 return with_unused_epoch(state, decision, online, cause)
             return decision
 

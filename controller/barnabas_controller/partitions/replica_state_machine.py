@@ -10,12 +10,13 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.channels.request_batch import RequestBatch
 from barnabas_controller.controller_term import ControllerTerm
 from barnabas_controller.election.decision import Decision, Elected, Refused
-from barnabas_controller.eligibility.elections import damaged_eligible_removal, eligible_removal
+from barnabas_controller.eligibility.damaged_logs import damaged_eligible_removal
+from barnabas_controller.eligibility.elections import eligible_removal
 from barnabas_controller.eligibility.eligible_leader_replicas import LeaderEligibility, lost_members
 from barnabas_controller.partitions.leadership import change_leadership
 from barnabas_controller.state.context import Replica
 from barnabas_controller.state.states import REPLICA_PREVIOUS, ReplicaState, legal
-from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 logger = logging.getLogger(__name__)
 
@@ -104,9 +105,8 @@ class ReplicaStateMachine:
             lost, suspected = lost_members(state, context.brokers), context.suspected_brokers()
             eligibility = LeaderEligibility(lost, suspected=tuple(suspected))
             replicas = context.replicas(partition)
-            if broker_id in state.eligible and broker_id not in context.undamaged_replicas(
-                partition
-            ):
+            is_sound = broker_id in context.undamaged_replicas(partition)
+            if broker_id in state.eligible and state.leader != NO_LEADER and not is_sound:
                 return damaged_eligible_removal(state, broker_id, replicas, cause)
             return eligible_removal(state, broker_id, replicas, cause, eligibility)
 

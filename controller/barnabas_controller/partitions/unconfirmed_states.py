@@ -316,12 +316,12 @@ class UnconfirmedStates:
 
     async def _elect(self, partitions: list[TopicPartition]) -> None:
         context = self._context
-        for partition in partitions:
-            missing = self._missing(partition)
+        missing = {partition: self._missing(partition) for partition in partitions}
+        for partition, away in missing.items():
             held = context.held_roles[partition]
-            context.held_roles[partition] = {b: h for b, h in held.items() if b not in missing}
+            context.held_roles[partition] = {b: h for b, h in held.items() if b not in away}
             del context.unconfirmed[partition]
         if partitions:
             states = context.leadership
             told = {p: self._newer_told(p, states[p]) for p in partitions if p in states}
-            await self._refusals.elect_above(partitions, unconfirmed=told)
+            await self._refusals.elect_above(partitions, unconfirmed=told, given_up=missing)

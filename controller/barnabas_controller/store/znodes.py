@@ -108,6 +108,8 @@ class Broker:
     a log directory has nothing of an earlier incarnation. `ahead_since` is the broker epoch with
     which it first registered after ZooKeeper had been restored from an older copy than its logs;
     AHEAD_SINCE_REGISTRATION stands for the present epoch, None for no such restore.
+    `running_since` is the broker epoch of its process's first registration, None for the present
+    one.
     """
 
     broker_id: int
@@ -117,11 +119,16 @@ class Broker:
     unbroken_since: int = UNBROKEN_SINCE_REGISTRATION
     is_new: bool = False
     ahead_since: int | None = None
+    running_since: int | None = None
 
     @property
     def lost_nothing_since(self) -> int:
         """The broker epoch since which its logs have lost nothing."""
         return self.epoch if self.unbroken_since < 0 else self.unbroken_since
+
+    def has_restarted_since(self, zxid: int) -> bool:
+        """Whether its process began to run after this transaction."""
+        return (self.epoch if self.running_since is None else self.running_since) > zxid
 
     @property
     def ahead_of_zookeeper_since(self) -> int | None:
@@ -160,6 +167,8 @@ def encode_broker(broker: Broker, timestamp_ms: int) -> bytes:
         content["is_new"] = True
     if broker.ahead_since is not None:
         content["ahead_since"] = broker.ahead_since
+    if broker.running_since is not None:
+        content["running_since"] = broker.running_since
     return encode(content)
 
 
@@ -182,6 +191,7 @@ def decode_broker(broker_id: int, data: bytes, epoch: int = -1) -> Broker:
         content.long("unbroken_since", default=UNBROKEN_SINCE_REGISTRATION),
         content.boolean("is_new", default=False),
         content.long("ahead_since") if content.has("ahead_since") else None,
+        content.long("running_since") if content.has("running_since") else None,
     )
 
 

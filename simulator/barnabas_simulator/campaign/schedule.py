@@ -154,7 +154,14 @@ class _Schedule:
         await workload.start()
         await asyncio.sleep(WARM_UP_SECONDS)
         waits = options.elr_wait_ms / 1000
-        nemesis = Nemesis(cluster, workload.hosts, workload.strike, self._story.fault, waits)
+        nemesis = Nemesis(
+            cluster,
+            workload.hosts,
+            workload.strike,
+            self._story.fault,
+            waits,
+            options.min_isr,
+        )
         counts = self.outcome.counts
         invariants.watchers.append(States(counts, TOPIC, nemesis.present, workload.unanswered))
         try:

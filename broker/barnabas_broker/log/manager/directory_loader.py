@@ -98,8 +98,7 @@ async def load_directory(
     foreign = _foreign_clean_offsets(directory.checkpoints.clean_offsets, result, names)
     await offload.run(directory.checkpoints.leave_out_clean_offsets, foreign)
     if directory.checkpoints.has_damaged_log_starts:
-        starts = {log.topic_partition: log.log_start_offset for log in result.logs}
-        await offload.run(directory.checkpoints.clean_again_from, starts)
+        await offload.run(directory.checkpoints.clean_again_from_start, result.logs)
     return result
 
 

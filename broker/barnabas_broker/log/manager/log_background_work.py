@@ -9,7 +9,7 @@ import logging
 import posixpath
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from barnabas_common.runtime import Runtime, TaskScope
 from barnabas_common.topic_partition import TopicPartition
@@ -29,12 +29,10 @@ OnFailure = Callable[[LogDirectory, OSError], None]
 
 @dataclass(eq=False)
 class _Deletion:
-    """Segments that a log no longer has. `is_marked` is set when their files have their new names,
-    durably, or cannot get them."""
+    """Segments that a log no longer has."""
 
     log: HostedLog
     segments: Sequence[Segment]
-    is_marked: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class LogBackgroundWork(LogHost):
@@ -57,14 +55,16 @@ class LogBackgroundWork(LogHost):
         self._saving_epochs: dict[HostedLog, None] = {}
         # The deletions whose segments have not got their new names yet, durably.
         self._unmarked: dict[_Deletion, None] = {}
+        self._names_of_deleted = asyncio.Event()
 
     async def close(self) -> None:
         """Stop the background work; closing the logs does the rest."""
         self._is_closed = True
         await self._tasks.close()
-        for deletion in list(self._unmarked):
+        for deletion in self._unmarked:
             with suppress(OSError):  # the next start finds segments that retention deletes again
                 self._mark_deleted(deletion.log, deletion.segments)
+        self._unmarked.clear()
 
     # ---- LogHost
 
@@ -101,6 +101,12 @@ class LogBackgroundWork(LogHost):
             self._unmarked[deletion] = None
             self._tasks.spawn(self._discard(deletion), f"deletion in {log}")
 
+    def is_discarding(self, log: HostedLog, end_offset: int) -> bool:
+        return any(
+            deletion.log is log and deletion.segments[0].base_offset < end_offset
+            for deletion in self._unmarked
+        )
+
     # ---- the work
 
     async def flush(self, log: HostedLog, up_to: int | None = None) -> None:
@@ -113,10 +119,8 @@ class LogBackgroundWork(LogHost):
             try:
                 await log.epoch_file.write_in_background(self._offload)
                 await self._offload.run(self._directory_of(log).watched, plan.run)
-                # What has left the log is not flushed. After a power loss it must not be found
-                # below the recovery point.
-                for deletion in [one for one in self._unmarked if one.log is log]:
-                    await deletion.is_marked.wait()
+                while self.is_discarding(log, plan.end_offset) and not self._is_closed:
+                    await self._names_of_deleted.wait()
             except OSError as error:
                 if any(segment.is_deleted for segment, _ in plan.segments):
                     continue  # retention or compaction took a segment away in the meantime
@@ -159,9 +163,10 @@ class LogBackgroundWork(LogHost):
         try:
             try:
                 await self._when_possible(lambda: offload.run(self._mark_deleted, log, segments))
-                del self._unmarked[deletion]
-            finally:
-                deletion.is_marked.set()
+            except OSError:
+                self._marked(deletion)
+                raise
+            self._marked(deletion)
             await asyncio.sleep(log.config.file_delete_delay_ms / 1000)
             if log.is_failed:  # the next start removes the files
                 return _close(segments)
@@ -169,6 +174,12 @@ class LogBackgroundWork(LogHost):
             await offload.run(_destroy, segments)
         except OSError as error:
             self._failed(log, error, "delete segments")
+
+    def _marked(self, deletion: _Deletion) -> None:
+        """The segments have their new names, or cannot get them. Wake those that wait for it."""
+        del self._unmarked[deletion]
+        self._names_of_deleted.set()
+        self._names_of_deleted = asyncio.Event()
 
     def _mark_deleted(self, log: HostedLog, segments: Sequence[Segment]) -> None:
         for segment in segments:

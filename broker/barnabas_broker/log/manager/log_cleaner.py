@@ -191,7 +191,8 @@ class LogCleaner:
             directory = self._directory_of(log)
             offsets = directory.checkpoints.clean_offsets
             if facts.wrong_checkpoint or log.topic_partition not in offsets:
-                await self._make_start_durable(log)
+                if not await self._start_is_durable(log) or log.is_failed:
+                    continue
                 offsets[log.topic_partition] = facts.first_dirty_offset
                 changed[directory] = None
         for directory in changed:
@@ -335,7 +336,8 @@ class LogCleaner:
         must it be unknown then that the log is compacted."""
         directory, name = self._directory_of(work.log), work.log.topic_partition
         checkpoints = directory.checkpoints
-        await self._make_start_durable(work.log)
+        if not await self._start_is_durable(work.log):
+            raise GivenUp("the log start on the disk is below its own")
         if not checkpoints.names_as_compacted(name):
             checkpoints.clean_offsets.setdefault(name, work.found.first_dirty_offset)
             await checkpoints.write_clean_offsets(self._runtime.offload)
@@ -345,12 +347,17 @@ class LogCleaner:
         if checkpoints.durable_recovery_point(name) < end:
             raise GivenUp("the recovery point on the disk is below its end")
 
-    async def _make_start_durable(self, log: UnifiedLog) -> None:
-        """Nothing below the log start is compacted: after a crash it must not count as clean."""
+    async def _start_is_durable(self, log: UnifiedLog) -> bool:
+        """Write the log start if it is not on the disk yet; return whether it is there.
+
+        Nothing below it is compacted: after a crash that must not count as clean.
+        """
         directory, start = self._directory_of(log), log.log_start_offset
-        stored = directory.checkpoints.durable_log_start(log.topic_partition)
-        if max(stored, log.segment_offsets[0]) < start:
-            await self._logs.checkpoint_offsets(directory)
+        stored = directory.checkpoints.durable_log_start
+        if max(stored(log.topic_partition), log.segment_offsets[0]) >= start:
+            return True
+        await self._logs.checkpoint_offsets(directory)
+        return stored(log.topic_partition) >= start
 
     async def _slices(self, work: Pass, steps: Iterator[int]) -> None:
         """Run a step of the pass, slice by slice."""

@@ -103,10 +103,20 @@ class OffsetCheckpoints:
         """Whether it is unknown where the logs start, if not at their first segments."""
         return self._log_starts.path in self.damaged
 
-    def clean_again_from(self, log_starts: Offsets) -> None:
-        """Lower the clean offsets of the compacted logs to these log starts, in the file too: below
-        a log start that is known no more, nothing was compacted."""
-        lowered = {name: log_starts[name] for name in self.clean_offsets if name in log_starts}
+    def clean_again_from_start(self, logs: Iterable[UnifiedLog]) -> None:
+        """Lower the clean offsets of the compacted logs to their log starts, in the file too: below
+        a log start that is no longer known, nothing was compacted.
+
+        Not where the recovery point is lower than the clean offset: then only the clean offset
+        shows which gaps compaction has left.
+        """
+        lowered = {
+            log.topic_partition: log.log_start_offset
+            for log in logs
+            if log.log_start_offset
+            < self.clean_offsets.get(log.topic_partition, 0)
+            <= log.recovery_point
+        }
         if lowered:
             self._replace_clean_offsets(self.clean_offsets | lowered)
 

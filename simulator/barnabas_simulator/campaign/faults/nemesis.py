@@ -64,6 +64,7 @@ class Nemesis:
         strike_client: Callable[[Fault], Undo | None],
         note: Callable[[str], None],
         election_waits: float = 0.0,
+        min_isr: int = 1,
     ) -> None:
         self.struck: Counter[str] = Counter()
         self.skipped: Counter[str] = Counter()
@@ -71,7 +72,7 @@ class Nemesis:
         self._chance = random.Random("nemesis")
         self._connections = ConnectionFaults(cluster, self.network, clients, self._resolve)
         self._zookeeper = ZooKeeperFaults(cluster, self._resolve, self._chance)
-        self._restored = RestoredCopy(cluster, self._zookeeper.has_damage)
+        self._restored = RestoredCopy(cluster, min_isr, self._zookeeper.has_damage)
         self.disks = DiskFaults(cluster, random.Random("disks"))
         self._cluster = cluster
         self._strike_client = strike_client

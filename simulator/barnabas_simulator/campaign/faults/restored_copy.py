@@ -5,6 +5,8 @@ Nothing acknowledged may be lost by that, as long as the copy has the partitions
 of now, and in each of its ISRs a member that has every committed record. And each leader epoch that
 the copy lacks has records in a log: brokers give no lower epoch then, which clients would ignore.
 It was not taken while a znode or the settings were damaged: the brokers wait until they are mended.
+And so many replicas have their logs, and lost nothing since the copy, that one of them is sure to
+have each acknowledged record: where too few answer the brokers wait for an operator.
 """
 
 import asyncio
@@ -12,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
+from barnabas_controller.eligibility.raised_epoch import may_lack_records
 
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.state import (
@@ -34,8 +37,11 @@ class RestoredCopy:
     `has_damage` returns whether znodes or settings are damaged now.
     """
 
-    def __init__(self, cluster: SimulatedCluster, has_damage: Callable[[], bool]) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, min_isr: int, has_damage: Callable[[], bool]
+    ) -> None:
         self._cluster = cluster
+        self._min_isr = min_isr
         self._has_damage = has_damage
         self._copies: dict[Fault, ZooKeeperCopy] = {}
 
@@ -80,6 +86,9 @@ class RestoredCopy:
         if epoch > then.state.leader_epoch and not self._has_records(partition, epoch):
             return False
         brokers = registered(self._cluster)
+        lacking = {r for r in now.replicas if may_lack_records(then.state, brokers[r])}
+        if now.lost and len(lacking.union(now.lost)) >= self._min_isr:
+            return False
         return any(
             member in then.state.isr and not may_have_lost_records(now.state, brokers[member])
             for member in now.state.isr
