@@ -15,7 +15,7 @@ from barnabas_simulator.campaign.faults.faults import (
     Znode,
 )
 from barnabas_simulator.campaign.faults.restored_copy import RestoredCopy
-from barnabas_simulator.campaign.options import Options
+from barnabas_simulator.campaign.options import Mode, Options
 from barnabas_simulator.campaign.plans.connections import of_connections
 from barnabas_simulator.campaign.plans.disks import of_disks
 from barnabas_simulator.campaign.plans.plan import plan
@@ -144,6 +144,14 @@ def test_all_brokers_restarted_together_with_an_older_copy_lose_nothing(later: f
     assert counts["fault: restore-zookeeper"] == 1
     if later > 1.0:
         assert counts[f"event: {EventKind.ZOOKEEPER_BEHIND}"]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_copy_is_restored_only_where_there_are_eligible_replicas(kept: bool) -> None:
+    """`docs/failures.md` promises nothing without them."""
+    drawn = (replace(Options.draw(seed, Mode.SAFETY), has_gate=kept) for seed in range(60))
+    kinds = {fault.kind for options in drawn for fault in plan(options)}
+    assert (FaultKind.RESTORE_ZOOKEEPER in kinds) is kept
 
 
 @pytest.mark.parametrize("covers", [True, False])

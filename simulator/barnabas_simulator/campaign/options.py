@@ -286,9 +286,14 @@ class Options(WorkloadOptions):
         return [f"copier-{number}" for number in range(self.copiers)]
 
     @property
+    def keeps_eligible_replicas(self) -> bool:
+        """Whether states have proofs of who has every committed record."""
+        return self.has_eligible_replicas and self.has_gate
+
+    @property
     def keeps_last_replica(self) -> bool:
         """Whether a broker's power may fail: the rules of the last replica standing hold."""
-        return self.has_eligible_replicas and self.has_gate and self.flushes_last_replica
+        return self.keeps_eligible_replicas and self.flushes_last_replica
 
     @property
     def may_lose_records(self) -> bool:

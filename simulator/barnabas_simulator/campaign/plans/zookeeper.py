@@ -52,8 +52,9 @@ def _of_znode(options: Options, chance: random.Random, at: float) -> Fault:
 
 def _restored_copy(options: Options, chance: random.Random) -> list[Fault]:
     """In one of five runs: the brokers are restarted soon, or after their sessions. Not where a
-    topic is made again, which an older copy would undo."""
-    if chance.random() >= RESTORED or options.recreated:
+    topic is made again, which an older copy would undo, nor without eligible replicas: then no one
+    knows that the copy is older."""
+    if chance.random() >= RESTORED or options.recreated or not options.keeps_eligible_replicas:
         return []
     at = round(options.chaos_seconds * chance.uniform(0.3, 0.9), 3)
     age = duration(chance, [2.0, 10.0, 20.0], 0.3, 1.0)
