@@ -1,10 +1,11 @@
 """Helpers of the Spark tests to produce records and to read them."""
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from barnabas import Producer
+from barnabas import Consumer, Producer, TopicPartition
 from pyspark_barnabas.options import parse_options
 from pyspark_barnabas.reading import BatchReader, StreamReader
 
@@ -140,3 +141,10 @@ def read_what_there_is(frame: Any, checkpoint: Path) -> Kept:
 
 def places(stored: list[Stored]) -> list[tuple[int, int]]:
     return sorted((record.partition, record.offset) for record in stored)
+
+
+async def until_stable(bootstrap: str, partition: TopicPartition, offset: int) -> None:
+    """Wait for the markers: the coordinator answers when its decision is durable, before them."""
+    async with Consumer(bootstrap_servers=bootstrap, isolation_level="read_committed") as consumer:
+        while (await consumer.end_offsets([partition]))[partition] < offset:
+            await asyncio.sleep(0.05)

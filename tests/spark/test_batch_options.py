@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from barnabas import Admin, Consumer, Producer, TopicPartition
+from barnabas import Admin, Producer, TopicPartition
 from barnabas_tools.local.cluster import LocalCluster
 from pyspark.sql.datasource import (
     EqualTo,
@@ -30,6 +30,7 @@ from tests.spark.support import (
     places,
     produce,
     read_all,
+    until_stable,
 )
 from tests.support.cluster_state import create_topic, leaders, wait_until_in_sync
 
@@ -130,15 +131,6 @@ def test_a_topic_created_again_between_planning_and_reading(
     assert len(read_all(reader, reader.partitions())) == 50
 
 
-async def until_stable(cluster: LocalCluster, partition: TopicPartition, offset: int) -> None:
-    """Wait for the markers: the coordinator answers when its decision is durable, before them."""
-    async with Consumer(
-        bootstrap_servers=cluster.bootstrap, isolation_level="read_committed"
-    ) as consumer:
-        while (await consumer.end_offsets([partition]))[partition] < offset:
-            await asyncio.sleep(0.05)
-
-
 def test_read_committed_ends_at_the_last_stable_offset(cluster: LocalCluster, run: asyncio.Runner):
     run.run(create_topic(cluster.bootstrap, "transfers", 1))
     partition = TopicPartition("transfers", 0)
@@ -163,13 +155,13 @@ def test_read_committed_ends_at_the_last_stable_offset(cluster: LocalCluster, ru
             await one.commit_transaction()
             await two.begin_transaction()
             opened = await two.send_and_wait("transfers", b"open")
-            await until_stable(cluster, partition, opened.offset)
+            await until_stable(cluster.bootstrap, partition, opened.offset)
             while_open = await asyncio.to_thread(values, "read_committed")
             assert while_open == [b"committed"]
             everything = await asyncio.to_thread(values, "read_uncommitted")
             assert everything == [b"aborted", b"committed", b"open"]
             await two.commit_transaction()
-            await until_stable(cluster, partition, opened.offset + 2)
+            await until_stable(cluster.bootstrap, partition, opened.offset + 2)
 
     run.run(transact())
     assert values("read_committed") == [b"committed", b"open"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from barnabas import Admin, Producer
+from barnabas import Admin, Producer, TopicPartition
 from barnabas_tools.local.cluster import LocalCluster
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
@@ -21,6 +21,7 @@ from tests.spark.support import (
     read_what_there_is,
     stream,
     stream_reader,
+    until_stable,
 )
 from tests.support.cluster_state import create_topic
 
@@ -111,6 +112,7 @@ def test_read_committed_waits_for_open_transactions_and_leaves_out_aborted_ones(
             assert values == []
             assert during["payments"] == {"0": 2}, "the aborted record and its marker"
             await payer.commit_transaction()
+        await until_stable(cluster.bootstrap, TopicPartition("payments", 0), 4)
         return during
 
     during = run.run(transact())
