@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,7 +47,11 @@ async def test_an_older_copy_put_back_after_all_were_killed_loses_nothing(
     data, copy = cluster.layout.data_directory(victim), tmp_path / "copy"
     async with Workload(TOPIC, 1, cluster.bootstrap) as workload:
         await workload.acked_in_every_partition(50)
-        await asyncio.to_thread(shutil.copytree, data, copy)
+        cluster.signal(victim, signal.SIGSTOP)  # no file goes away during the copy
+        try:
+            shutil.copytree(data, copy)
+        finally:
+            cluster.signal(victim, signal.SIGCONT)
         copied = int((copy / STAMP).read_text())
         await workload.acked_in_every_partition(500)
         await until_stamped(cluster, victim, copied)
