@@ -57,19 +57,24 @@ def test_who_leaves_the_isr_with_a_damaged_log_is_not_eligible(
     run_world(test, replace(QUIET, min_insync_replicas=3))
 
 
+async def with_an_eligible_replica(world: ControlWorld) -> None:
+    """Broker 2 leads, with 3 in sync; 1 is online again and eligible. 9 is controller."""
+    await world.start_brokers(9, 1, 2, 3)
+    await world.create_topic(LOST.topic, {0: [1, 2, 3]})
+    await world.until(lambda: world.brokers[1].role(LOST) is not None)
+    world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
+    await world.store.propagate_log_dir_event(1)
+    await world.until_state(LOST, lambda s: (s.isr, s.eligible) == ((2, 3), (1,)))
+    del world.brokers[1].failing[LOST]
+    await world.store.propagate_log_dir_event(1)
+    await world.until(lambda: not world.brokers[9].metadata(LOST).offline_replicas)  # type: ignore[union-attr]
+
+
 def test_an_eligible_replica_whose_log_is_damaged_is_no_longer_eligible() -> None:
     """It waits for that: its log is truncated then."""
 
     async def test(world: ControlWorld) -> None:
-        await world.start_brokers(9, 1, 2, 3)
-        await world.create_topic(LOST.topic, {0: [1, 2, 3]})
-        await world.until(lambda: world.brokers[1].role(LOST) is not None)
-        world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
-        await world.store.propagate_log_dir_event(1)
-        await world.until_state(LOST, lambda s: (s.isr, s.eligible) == ((2, 3), (1,)))
-        del world.brokers[1].failing[LOST]
-        await world.store.propagate_log_dir_event(1)
-        await world.until(lambda: not world.brokers[9].metadata(LOST).offline_replicas)  # type: ignore[union-attr]
+        await with_an_eligible_replica(world)
         assert world.brokers[9].metadata(LOST).eligible_leader_replicas == [1]  # type: ignore[union-attr]
         world.brokers[1].failing[LOST] = ErrorCode.CORRUPT_MESSAGE
         await world.store.propagate_log_dir_event(1)
@@ -84,15 +89,7 @@ def test_without_a_leader_it_stays_eligible() -> None:
     """Nothing is truncated then, and an operator may put a valid copy in the place of its log."""
 
     async def test(world: ControlWorld) -> None:
-        await world.start_brokers(9, 1, 2, 3)
-        await world.create_topic(LOST.topic, {0: [1, 2, 3]})
-        await world.until(lambda: world.brokers[1].role(LOST) is not None)
-        world.brokers[1].failing[LOST] = ErrorCode.KAFKA_STORAGE_ERROR
-        await world.store.propagate_log_dir_event(1)
-        await world.until_state(LOST, lambda s: (s.isr, s.eligible) == ((2, 3), (1,)))
-        del world.brokers[1].failing[LOST]
-        await world.store.propagate_log_dir_event(1)
-        await world.until(lambda: not world.brokers[9].metadata(LOST).offline_replicas)  # type: ignore[union-attr]
+        await with_an_eligible_replica(world)
         world.brokers[1].failing[LOST] = ErrorCode.CORRUPT_MESSAGE
         await world.kill_and_expire(3, 2)
         await world.until_state(LOST, lambda s: s.leader == -1)

@@ -20,8 +20,8 @@ LOG_STARTS = "/data/log-start-offset-checkpoint"
 LOG_START = 14  # in the middle of a segment, whose first records have newer ones below 14
 
 
-async def compacted_from_its_start(world: ManagerWorld) -> tuple[LogManager, UnifiedLog]:
-    """A log of 30 records, whose start was raised to 14 before its first pass."""
+async def with_a_raised_start(world: ManagerWorld) -> tuple[LogManager, UnifiedLog]:
+    """A log of 30 records, whose start is 14; only the checkpoint does not have it yet."""
     manager = await world.start()
     log = await world.open(manager, cleanup_policy="compact")
     for number in range(30):
@@ -29,6 +29,12 @@ async def compacted_from_its_start(world: ManagerWorld) -> tuple[LogManager, Uni
     seal(log)
     await manager.checkpoint_all_offsets()
     log.maybe_increment_log_start_offset(LOG_START)
+    return manager, log
+
+
+async def compacted_from_its_start(world: ManagerWorld) -> tuple[LogManager, UnifiedLog]:
+    """The same log after its first pass."""
+    manager, log = await with_a_raised_start(world)
     await compact(manager, log, world.passes)
     assert world.passes[-1].first_dirty_offset == LOG_START
     assert log.segment_offsets[0] < LOG_START
@@ -127,13 +133,7 @@ async def test_no_pass_runs_while_the_log_start_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = ManagerWorld(SETTINGS)
-    manager = await world.start()
-    log = await world.open(manager, cleanup_policy="compact")
-    for number in range(30):
-        put(log, (b"%d" % (number // 2), b"%d" % number))
-    seal(log)
-    await manager.checkpoint_all_offsets()
-    log.maybe_increment_log_start_offset(LOG_START)
+    manager, log = await with_a_raised_start(world)
     stage = checkpoint_file._stage
 
     def without_descriptors(disk: Disk, path: str, data: bytes) -> str:

@@ -195,7 +195,7 @@ def with_unused_epoch(
 
     It remembers no epoch, and without records its log does not show one: it could not refuse a
     leader epoch that was set back by hand. The version of the znode counts its writes, and so the
-    elections; replicas hold what was given above it (`elect_above`).
+    elections, but not the epochs that an election above held roles has skipped (`elect_above`).
     """
     if state.leader not in online:
         return decision
