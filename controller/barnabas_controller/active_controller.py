@@ -161,7 +161,8 @@ class ActiveController:
             for replica in context.replicas_of(led)
             if not context.is_online(replica.broker_id, replica.partition)
         ]
-        await self.replicas.change(offline, ReplicaState.OFFLINE, f"{cause}, and it is offline")
+        why = f"{cause}; its offline members leave the ISR"
+        await self.replicas.change(offline, ReplicaState.OFFLINE, why)
         await self._resume_reassignments(partitions, cause)
 
     async def _resume_reassignments(self, partitions: Iterable[TopicPartition], cause: str) -> None:
