@@ -429,7 +429,7 @@ def test_a_truncation_that_cannot_read_what_is_left_has_it_fetched_again(
         for number in damaged:
             data[places[number] + 16] ^= 1
         asked: list[bool] = []
-        world.incarnations[1].manager._damaged._ask_for_roles = lambda: asked.append(True)
+        world.incarnations[1].manager.damaged._ask_for_roles = lambda: asked.append(True)
         await world.elect(2, isr=isr, eligible=eligible)
         world.heal(1, 2)
         await world.until(lambda: world.partition(1).waits_for_role)

@@ -5,6 +5,7 @@ All tests begin with the same run, which violates none.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 
 import pytest
 from barnabas_broker.log.checkpoint.checkpoint_file import encode_offsets
@@ -320,6 +321,20 @@ def test_what_is_broken_on_purpose_trips_its_own_invariant(name: str, tamper: Ta
     if name.startswith("L"):
         assert str(TP) in str(caught.value)
         assert caught.value.since.startswith(waited[0]) and caught.value.since.endswith(waited[1])
+
+
+@pytest.mark.parametrize("leads", [False, True])
+def test_a_damaged_log_need_not_know_its_producers_before_it_is_truncated(leads: bool) -> None:
+    """A leader whose log is damaged is not truncated, and answers producers."""
+
+    async def tamper(world: ReplicationWorld, _: Invariants) -> None:
+        await send_in_sequence(world)
+        broker = world.states[TP].leader if leads else 3
+        world.incarnations[broker].manager.damaged.found_by_follower(TP, 1, "CRC")
+        world.log(broker).producers.entries.clear()
+
+    with pytest.raises(InvariantViolation, match="I13") if leads else nullcontext():
+        run(calm(tamper), seed=1, max_time=MAX_SECONDS)
 
 
 def test_a_broker_that_shuts_down_is_watched_to_its_end() -> None:

@@ -94,7 +94,7 @@ def test_a_replica_that_refuses_its_role_for_a_damaged_log_is_stopped() -> None:
         manager.roles.add_listener("flights", noted)
         partition = manager.partitions.get(TP)
         assert partition is not None and partition.leadership is not None
-        manager._damaged.found(partition.leadership, 0, "CRC")
+        manager.damaged.found(partition.leadership, 0, "CRC")
         await world.elect(1)
         assert [role for role, _, _ in noted.calls] == ["leader", "stopped"]
         assert noted.leads == [True, False]

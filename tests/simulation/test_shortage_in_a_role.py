@@ -30,7 +30,7 @@ def test_a_damaged_log_is_truncated_and_followed_at_the_second_attempt() -> None
         await world.on(2, world.incarnations[2].logs.flush(world.log(2)))
         await world.on(2, world.incarnations[2].logs.checkpoint_all_offsets())
         leadership = world.partition(2).lead()
-        world.incarnations[2].manager._damaged.found(leadership, 1, "CRC")
+        world.incarnations[2].manager.damaged.found(leadership, 1, "CRC")
         await world.elect(1, isr=(1,), but=2)
         disk.left = 0
         assert await take_role(world, 2) == ErrorCode.KAFKA_STORAGE_ERROR

@@ -35,6 +35,7 @@ class WorldView:
                 incarnation.name,
                 incarnation.manager.partitions,
                 int(incarnation.name.rpartition("/")[2]),
+                damaged=incarnation.manager.damaged,
             )
             for broker_id, incarnation in self._world.incarnations.items()
         ]

@@ -84,6 +84,9 @@ class DamagedReplicas:
         self._ask_for_roles = ask_for_roles
         self._damaged: dict[TopicPartition, _Damage] = {}
 
+    def __contains__(self, topic_partition: object) -> bool:
+        return topic_partition in self._damaged
+
     def found(self, leadership: Leadership, offset: int, fault: str) -> KafkaError:
         """Note that the leader cannot serve `offset`; return the error for the reader."""
         key, in_sync = leadership.topic_partition, leadership.isr.committed

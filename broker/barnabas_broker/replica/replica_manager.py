@@ -93,7 +93,7 @@ class ReplicaManager:
     """Call `start` before the first request and `shutdown` after the last.
 
     `produces`, `consumer_fetches`, `follower_fetches`, `offsets` and `roles` answer requests;
-    `coordinator_reads` is for this broker's coordinators.
+    `coordinator_reads` is for this broker's coordinators. `damaged` are the replicas whose log is.
     """
 
     def __init__(self, context: ReplicaContext) -> None:
@@ -104,7 +104,7 @@ class ReplicaManager:
         self._tasks = TaskScope("replica manager")
         self._fence = ControllerFence(context.broker_epoch, context.events)
         self._deadlines = Deadlines(self._clock.monotonic)
-        self._damaged = DamagedReplicas(
+        self.damaged = DamagedReplicas(
             context.broker_id, context.events, self._cache.is_alive, context.ask_for_roles
         )
         self._alter_partition_manager = AlterPartitionManager(self._alter_partition_context())
@@ -132,7 +132,7 @@ class ReplicaManager:
             self._deadlines,
             now,
             context.config[keys.FETCH_MAX_BYTES],
-            self._damaged,
+            self.damaged,
         )
         self.follower_fetches = FollowerFetches(
             context.broker_id,
@@ -140,11 +140,11 @@ class ReplicaManager:
             self._deadlines,
             now,
             self._quota(keys.LEADER_REPLICATION_THROTTLED_RATE),
-            self._damaged,
+            self.damaged,
             context.runtime.pauses,
         )
         self.offsets = OffsetLookups(self.partitions)
-        self.coordinator_reads = CoordinatorReads(self.partitions, self._damaged)
+        self.coordinator_reads = CoordinatorReads(self.partitions, self.damaged)
         self._checkpointing = False
         self._stopping = False
 
@@ -223,7 +223,7 @@ class ReplicaManager:
         self.follower_fetches.announce(request.live_brokers)
         self._fetchers.learn(request.live_brokers, self._context.config.inter_broker_listener)
         self._retry_lost_replicas(request)
-        if self._damaged.may_return(request.partitions):
+        if self.damaged.may_return(request.partitions):
             self._context.ask_for_roles()
         if any(not self._cache.is_alive(broker_id) for broker_id in before):
             # A follower outside the ISR no longer holds the high watermark back if it is not alive.
@@ -387,6 +387,6 @@ class ReplicaManager:
             vanished=self._vanished,
             replica_lost=self._context.replica_lost,
             fence=self._fence,
-            damaged=self._damaged,
+            damaged=self.damaged,
             pauses=self._context.runtime.pauses,
         )

@@ -319,7 +319,7 @@ class Invariants(ClientReports):
             for partition in running.partitions:
                 self._beliefs.check_followers(running, partition)
                 replica = replica_of(running, partition)
-                if replica is not None:
+                if replica is not None and not running.waits_for_truncation(partition):
                     image = self._image(running.broker_id, partition)
                     check_producers(self.findings, replica, partition, image)
                     self.transactions.look_at(replica, partition, image)

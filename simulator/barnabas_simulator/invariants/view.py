@@ -5,7 +5,7 @@ view of a `SimulatedCluster`.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple, Protocol
 
 from barnabas_broker.coordinator.group.groups import Groups
@@ -28,13 +28,20 @@ _TOPICS = "/brokers/topics/"
 
 class Running(NamedTuple):
     """A broker's process; `incarnation` is unique among all processes. `broker_epoch` is -1 before
-    it is registered, `groups` None without a group coordinator."""
+    it is registered, `groups` None without a group coordinator. `damaged`: the partitions whose
+    log it has found damaged, and not truncated yet."""
 
     broker_id: int
     incarnation: str
     partitions: Partitions
     broker_epoch: int = -1
     groups: Groups | None = None
+    damaged: Container[TopicPartition] = ()
+
+    def waits_for_truncation(self, partition: Partition) -> bool:
+        """Whether its log is damaged and nobody reads it: what it says of producers is incomplete
+        until it is truncated."""
+        return partition.leadership is None and partition.topic_partition in self.damaged
 
 
 class StateChange(NamedTuple):
@@ -236,8 +243,10 @@ class ClusterView:
         epoch = broker.membership.broker_epoch
         known = self._known.get(incarnation)
         if known is None or known.broker_epoch != epoch:
-            partitions, groups = broker.replica_manager.partitions, broker.groups.groups
-            known = Running(broker.broker_id, incarnation, partitions, epoch, groups)
+            manager, groups = broker.replica_manager, broker.groups.groups
+            known = Running(
+                broker.broker_id, incarnation, manager.partitions, epoch, groups, manager.damaged
+            )
             self._known[incarnation] = known
         return known
 
