@@ -94,7 +94,7 @@ def test_the_doubt_ends_when_the_whole_isr_has_everything() -> None:
         end_doubt(truth, replicas)
         assert truth.is_in_doubt
     end_doubt(truth, [LEADER, *followers])
-    assert not truth.is_in_doubt
+    assert not truth.is_in_doubt and truth.is_restored
     end_doubt(truth, [LEADER, late])
     assert not truth.is_in_doubt
     assert candidate_completeness.broken(late, truth.state, truth.high_watermark, lambda _: -1)

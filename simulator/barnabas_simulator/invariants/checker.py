@@ -199,7 +199,7 @@ class Invariants(ClientReports):
         for watcher in self.watchers:
             watcher.state_changed(partition, before, state, replicas)
         newest = control_rules.NO_EPOCH if truth is None else max(truth.elected, default=-1)
-        trusted = None if truth is not None and truth.is_in_doubt else before
+        trusted = None if truth is not None and truth.is_restored else before
         self._hold(partition, control_rules.leader_in_isr, trusted, state, replicas, newest)
         self._hold(partition, control_rules.writes_are_fenced, state, controller_epoch)
         if truth is None:

@@ -26,7 +26,8 @@ def leader_in_isr(
     If the state had been set back, below the `newest_epoch` that was elected, then the ISR before
     is of no account in an election above that: the leader of that epoch goes on, or the replica
     with the newest log (`docs/failures.md`). I4 demands of it all that is committed. `before` is
-    None while it is from an older copy of ZooKeeper, for the same reason."""
+    None once it was from an older copy of ZooKeeper, for the same reason: the replicas are asked
+    again as long as the one that has proved the state since is away."""
     if not after.isr or len(set(after.isr)) != len(after.isr):
         return f"no ISR: {after}"
     if replicas and not set(after.isr) <= set(replicas):

@@ -43,8 +43,9 @@ class Truth:
     `lapsed`: replicas in the ISR, and eligible ones, whose disks have lost something since they
     last proved to be in sync. `unclean_epoch`: of an unclean election whose leader has not started
     yet. `is_in_doubt`: its state is from an older copy of ZooKeeper, so that members of the ISR may
-    be behind, until all have caught up with a leader that has everything. `forked`: a loss was
-    excused, so logs may differ until all is healed. `elected` and `led`: the leader of each epoch,
+    be behind, until all have caught up with a leader that has everything. `is_restored`: it was
+    once, so a controller may ask its replicas again. `forked`: a loss was excused, so logs may
+    differ until all is healed. `elected` and `led`: the leader of each epoch,
     by ZooKeeper and in fact. `unsettled`: records that clients have seen and no legitimate leader
     has exposed yet. `claimed`: the highest high watermark of any replica, and `claimed_by` which
     one. `all_lapsed`: the budget has `power_cuts`, every replica that may lead has lost something,
@@ -69,6 +70,7 @@ class Truth:
     unclean_epoch: int | None = None
     forked: bool = False
     is_in_doubt: bool = False
+    is_restored: bool = False
     elected: dict[int, int] = field(default_factory=dict)
     led: dict[int, int] = field(default_factory=dict)
     leader_changes: list[float] = field(default_factory=list)
@@ -213,14 +215,14 @@ def accept_copy(
         else:
             truths.pop(partition, None)
             is_new(change)
-            truths[partition].is_in_doubt = True
+            truths[partition].is_in_doubt = truths[partition].is_restored = True
 
 
 def _take_over(truth: Truth, change: StateChange, forgot_at: Mapping[int, int]) -> None:
     assert change.state is not None
     truth.state, truth.replicas = change.state, change.replicas
     truth.let_lapse(None, change.state, forgot_at)
-    truth.is_in_doubt = True
+    truth.is_in_doubt = truth.is_restored = True
 
 
 def _forget_epochs_without_records(truth: Truth, images: Images) -> None:

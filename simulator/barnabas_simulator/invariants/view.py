@@ -39,7 +39,7 @@ class Running(NamedTuple):
     damaged: Container[TopicPartition] = ()
 
     def waits_for_truncation(self, partition: Partition) -> bool:
-        """Whether its log is damaged and nobody reads it: what it says of producers is incomplete
+        """Whether its log is damaged and serves no readers: what it says of producers is incomplete
         until it is truncated."""
         return partition.leadership is None and partition.topic_partition in self.damaged
 
