@@ -156,6 +156,13 @@ PARTITIONS = Section(
             "simulation/test_restored_zookeeper.py::test_a_member_of_the_copys_isr_that_left_it_since_does_not_lead_without_the_records",
         ),
         opposite(
+            "A state that may come from an older copy of ZooKeeper",
+            "eligibility/raised_epoch.py",
+            "epoch >= max(ahead) for",
+            "epoch >= min(ahead) for",
+            "simulation/test_restored_zookeeper.py::test_what_was_proved_since_an_earlier_restore_proves_nothing_after_the_next",
+        ),
+        opposite(
             "... replicas that stay away are not awaited",
             "partitions/unconfirmed_states.py",
             "            < minima.get(partition, NO_MINIMUM).size\n",

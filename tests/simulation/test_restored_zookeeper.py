@@ -113,6 +113,37 @@ def test_a_member_of_the_copys_isr_that_left_it_since_does_not_lead_without_the_
     in_a_cluster(test, seed)
 
 
+@pytest.mark.parametrize("absent", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_proved_since_an_earlier_restore_proves_nothing_after_the_next(
+    seed: int, absent: int
+) -> None:
+    """The broker that is away now was ahead of ZooKeeper once, and its registration says so."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        copy = cluster.zookeeper.copy()
+        await asyncio.sleep(15)
+        restore(scene, copy)
+        for broker_id in cluster.broker_ids:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await scene.whole()
+        assert all(b.membership.ahead_since is not None for b in cluster.brokers().values())
+        await asyncio.sleep(15)
+        cluster.kill(absent)
+        copy = cluster.zookeeper.copy()  # its session lives, and it is a member of each ISR
+        await asyncio.sleep(15)
+        await scene.produce()
+        restore(scene, copy)
+        for broker_id in cluster.broker_ids:
+            cluster.start_broker(broker_id)
+        await cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test, seed)
+
+
 def test_a_history_from_the_future_is_forgotten_aloud() -> None:
     async def test(scene: Scene) -> None:
         cluster = scene.cluster

@@ -169,14 +169,21 @@ def test_a_state_is_unconfirmed_until_a_replica_has_proved_its_log_since_the_res
     assert is_unconfirmed(proved_before, ALL, brokers(50, 51, 52, ahead=(2, 3)))
     assert not is_unconfirmed(proved_before, ALL, brokers(50, 51, 52, ahead=()))
     assert not is_unconfirmed(proved_before, (1,), brokers(50, 51, 52, ahead=(2, 3)))
-    proved_since = replace(STATE, proved_at={1: 40, 2: 51})
+    proved_since = replace(STATE, proved_at={1: 40, 3: 52})
     assert not is_unconfirmed(proved_since, ALL, brokers(50, 51, 52, ahead=(2, 3)))
     registered_again = {2: Broker(2, (), epoch=90, ahead_since=51)}
     assert not is_unconfirmed(proved_since, ALL, registered_again), "a later registration"
     assert is_unconfirmed(proved_before, ALL, registered_again)
-    # One that has come before the first of them may not know what they know.
-    proved_alone = replace(STATE, proved_at={1: 50})
-    assert is_unconfirmed(proved_alone, ALL, brokers(50, 51, 52, ahead=(2, 3)))
+    # One that has come before the last of them may not know what that one knows.
+    for proved_at in ({1: 50}, {2: 51}):
+        proved_alone = replace(STATE, proved_at=proved_at)
+        assert is_unconfirmed(proved_alone, ALL, brokers(50, 51, 52, ahead=(2, 3)))
+
+
+def test_a_replica_that_was_ahead_before_an_earlier_restore_confirms_nothing() -> None:
+    since_then = replace(STATE, proved_at={1: 40, 2: 41, 3: 42})
+    known = brokers(50, 51, 52, ahead=(2, 3)) | {1: Broker(1, (), epoch=50, ahead_since=30)}
+    assert is_unconfirmed(since_then, ALL, known)
 
 
 def test_only_a_proof_shows_that_a_replica_has_what_it_acknowledged() -> None:

@@ -32,11 +32,12 @@ def is_unconfirmed(
     """Whether the state may come from an older copy of ZooKeeper than a replica has seen.
 
     It is confirmed as soon as a replica has proved that it has every committed record since the
-    first of the replicas that are ahead of ZooKeeper registered.
+    last of the replicas that are ahead of ZooKeeper registered. The first of them may have been
+    ahead before an earlier restore only.
     """
     known = [brokers[r].ahead_of_zookeeper_since for r in assignment if r in brokers]
     ahead = [epoch for epoch in known if epoch is not None]
-    return bool(ahead) and not any(epoch >= min(ahead) for epoch in state.proved_at.values())
+    return bool(ahead) and not any(epoch >= max(ahead) for epoch in state.proved_at.values())
 
 
 def may_lack_records(state: LeaderAndIsr, broker: Broker) -> bool:
