@@ -57,6 +57,20 @@ PARTITIONS = Section(
             "simulation/test_controller_topics.py::test_a_topic_without_any_live_replica_waits_for_one",
         ),
         opposite(
+            "... brokers and clients are told of it nevertheless",
+            "channels/request_batch.py",
+            "            if partition not in context.leadership\n",
+            "            if False\n",
+            "simulation/test_partitions_without_state.py::test_a_partition_without_a_first_leader_counts",
+        ),
+        opposite(
+            "... brokers and clients are told of it nevertheless",
+            "replica/metadata_cache.py",
+            "request.partitions_without_state if not self._knows(p)]",
+            "request.partitions_without_state]",
+            "unit/test_metadata_cache.py::test_a_partition_without_state_is_known_and_replaces_no_state",
+        ),
+        opposite(
             "To Offline and NonExistent: nothing is written",
             _PARTITIONS,
             "                self._context.partition_states[partition] = target\n",

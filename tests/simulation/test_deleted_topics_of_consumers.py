@@ -81,7 +81,7 @@ def test_a_consumer_closes_at_once_when_one_of_its_topics_is_deleted() -> None:
 
 
 def test_a_commit_that_is_cancelled_does_not_hold_up_the_next() -> None:
-    """It was repeated for `default_api_timeout_ms`; every later commit, and `close`, waited."""
+    """As long as it is repeated, every later commit, and `close`, wait for it."""
 
     async def scenario(cluster: SimulatedCluster, admin: Admin) -> None:
         async with reader(cluster, enable_auto_commit=False) as consumer:
@@ -91,11 +91,11 @@ def test_a_commit_that_is_cancelled_does_not_hold_up_the_next() -> None:
             await admin.delete_topics([GONE.topic])
             first = asyncio.create_task(consumer.commit())
             second = asyncio.create_task(consumer.commit({GONE: 1}))
-            await asyncio.sleep(5)
-            assert not first.done()  # Kafka waits for the topic, too
+            await asyncio.sleep(0.5)
+            assert not first.done()
             first.cancel()
             second.cancel()
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(1):
                 await consumer.commit({KEPT: 1})
             committed = (await consumer.committed([KEPT]))[KEPT]
             assert committed is not None

@@ -398,3 +398,42 @@ async def test_what_is_no_topic_name_is_refused_at_once(topic: str) -> None:
             with pytest.raises(InvalidArgumentError, match="topic"):
                 await producer.send(topic, b"v")
             await producer.close()
+
+
+@pytest.mark.parametrize("arrow", [False, True])
+async def test_polls_that_do_not_wait_let_the_fetches_run(arrow: bool) -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 10)
+        async with consumer_of(brokers, "flights") as consumer, asyncio.timeout(5):
+            count = 0
+            while not count:
+                if arrow:
+                    count = (await consumer.poll_arrow(timeout_ms=0)).num_rows
+                else:
+                    count = len(await consumer.poll(timeout_ms=0))
+            assert count == 10
+
+
+async def test_an_iteration_ends_when_the_consumer_is_closed() -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 100)
+        consumer = consumer_of(brokers, "flights")
+        seen = []
+        async for record in consumer:
+            seen.append(record.offset)
+            if len(seen) == 10:
+                await consumer.close()
+        assert seen == list(range(10))
+
+
+@pytest.mark.parametrize("option", ["fetch_max_wait_ms", "fetch_min_bytes"])
+async def test_fetches_that_do_not_wait_are_not_sent_without_a_pause(option: str) -> None:
+    async with ScriptedBrokers() as brokers:
+        write(brokers, 0, 10)
+        async with consumer_of(brokers, "flights", **{option: 0}) as consumer:
+            await read(consumer, 10)
+            fetches = len(brokers.fetched)
+            await asyncio.sleep(0.2)
+            assert 1 <= len(brokers.fetched) - fetches <= 25, "one each 10 ms"
+            write(brokers, 10, 10)
+            await read(consumer, 10)

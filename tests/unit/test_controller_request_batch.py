@@ -112,6 +112,9 @@ def test_all_metadata_names_every_topic_that_exists() -> None:
     assert isinstance(request, UpdateMetadataRequest) and request.names_all_topics
     assert [partition.topic for partition in request.partitions] == ["flights"]
     assert request.other_topics == ["malformed", "new"]
+    [new] = request.partitions_without_state
+    assert (new.topic, new.partition, new.topic_id) == ("new", 0, "id2")
+    assert (new.leader, new.leader_epoch, new.replicas) == (-1, -1, [1])
 
 
 def test_a_topic_being_deleted_has_leader_minus_2_and_is_stopped_whatever_its_epoch() -> None:

@@ -88,6 +88,26 @@ def test_partitions_of_an_earlier_topic_of_that_name_are_forgotten() -> None:
     assert cache.topic_id("a") == "another"
 
 
+def test_a_partition_without_state_is_known_and_replaces_no_state() -> None:
+    cache = MetadataCache()
+    cache.update(update(state("a", 0, leader=2)))
+    without = [replace(state("a", p), leader=-1, leader_epoch=-1) for p in (0, 1)]
+    cache.update(replace(update(), partitions_without_state=without))
+    assert [(s.partition, s.leader) for s in cache.partitions("a")] == [(0, 2), (1, -1)]
+    cache.update(update(state("a", 1, leader=3)))
+    assert [(s.partition, s.leader) for s in cache.partitions("a")] == [(0, 2), (1, 3)]
+
+
+def test_partitions_without_state_replace_those_of_an_earlier_topic() -> None:
+    cache = MetadataCache()
+    cache.update(update(state("a", 0), state("a", 1)))
+    without = [replace(state("a", 0), topic_id="another", leader=-1, leader_epoch=-1)]
+    another = replace(update(), partitions_without_state=without)
+    assert cache.replaced_by(another) == {"another": [("a", 0), ("a", 1)]}
+    cache.update(another)
+    assert [(s.partition, s.leader) for s in cache.partitions("a")] == [(0, -1)]
+
+
 def test_partitions_not_named_stay_as_they_were() -> None:
     cache = MetadataCache()
     cache.update(update(state("a", 1), state("a", 0), state("b", 0)))

@@ -194,6 +194,7 @@ def test_prebuilt_batches_follow_what_was_sent_before(brokers: ScriptedBrokers) 
     with producer_of(brokers) as producer:
         producer.send("flights", b"first", partition=0)
         assert producer.send_batch("flights", 0, builder.build()).offset == 1
+        assert producer.send_batch("flights", 0, bytearray(builder.build() * 2)).offset == 2
 
 
 def test_ctrl_c_ends_a_wait_and_leaves_the_consumer_usable(brokers: ScriptedBrokers) -> None:

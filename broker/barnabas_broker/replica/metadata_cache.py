@@ -50,7 +50,8 @@ class MetadataCache:
         self._leaving = frozenset(self._suspects).union(request.shutting_down_brokers)
         for key in [*self.deleted_by(request), *self.missed_by(request)]:
             self._remove(key)
-        for state in request.partitions:
+        unknown = [p for p in request.partitions_without_state if not self._knows(p)]
+        for state in (*request.partitions, *unknown):
             if state.leader != LEADER_DURING_DELETE:
                 if self._topic_ids.get(state.topic) != state.topic_id:
                     self._forget(state.topic)
@@ -76,7 +77,8 @@ class MetadataCache:
     def replaced_by(self, request: UpdateMetadataRequest) -> dict[str, list[TopicPartition]]:
         """The partitions of topics whose name another topic has by this request, by its id."""
         replaced: dict[str, list[TopicPartition]] = {}
-        topic_ids = {state.topic: state.topic_id for state in request.partitions}
+        named = (*request.partitions, *request.partitions_without_state)
+        topic_ids = {state.topic: state.topic_id for state in named}
         for topic, topic_id in topic_ids.items():
             if not same_topic(self._topic_ids.get(topic), topic_id):
                 known = sorted(self._topics[topic])
@@ -90,6 +92,11 @@ class MetadataCache:
         named = {state.topic for state in request.partitions}.union(request.other_topics)
         gone = sorted(self._topics.keys() - named)
         return [TopicPartition(topic, p) for topic in gone for p in sorted(self._topics[topic])]
+
+    def _knows(self, state: UpdateMetadataPartition) -> bool:
+        """Whether the partition is known, of the topic with this id."""
+        known = self.partition(state.topic, state.partition)
+        return known is not None and known.topic_id == state.topic_id
 
     def _keep_newer(self, state: UpdateMetadataPartition) -> None:
         """Keep the present state if it is newer than the next one: ZooKeeper was set back."""

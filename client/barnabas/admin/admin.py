@@ -353,12 +353,18 @@ class Admin(AdminOfTransactions):
         return dict(zip(wanted, described, strict=True))
 
     async def delete_groups(self, group_ids: Iterable[str], storage: str = KAFKA_STORAGE) -> None:
-        """Groups without members, and their offsets; raises the first failure."""
+        """Groups without members, and their offsets. Tries all, then raises the first failure."""
         names = checked_names("groups", group_ids)
         check_choice("storage", storage, STORAGES)
         cluster = await self._ready()
+        failures: list[BarnabasError] = []
         for group_id in names:
-            await group_requests.delete_group(cluster, group_id, storage, self._patience)
+            try:
+                await group_requests.delete_group(cluster, group_id, storage, self._patience)
+            except BarnabasError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     async def list_group_offsets(
         self, group_id: str, storage: str = KAFKA_STORAGE

@@ -129,14 +129,20 @@ def _merged_topic(
     old: TopicInfo | None, answer: TopicMetadata, believed: Collection[TopicPartition]
 ) -> TopicInfo:
     same_topic = old is not None and old.topic_id == answer.topic_id
-    known = {p.partition: p for p in old.partitions} if old is not None and same_topic else {}
-    partitions = []
-    for new in sorted(answer.partitions, key=lambda p: p.partition):
-        is_believed = TopicPartition(answer.topic, new.partition) in believed
-        partitions.append(new if is_believed else _newest(known.get(new.partition), new))
     # A broker whose cache lags may not know the last partitions yet.
-    partitions += [known[number] for number in sorted(known) if number >= len(partitions)]
-    return TopicInfo(answer.topic, answer.topic_id, answer.is_internal, tuple(partitions))
+    found = {p.partition: p for p in old.partitions} if old is not None and same_topic else {}
+    for new in answer.partitions:
+        is_believed = TopicPartition(answer.topic, new.partition) in believed
+        found[new.partition] = new if is_believed else _newest(found.get(new.partition), new)
+    partitions = tuple(
+        found.get(n) or _without_leader(n) for n in range(max(found, default=-1) + 1)
+    )
+    return TopicInfo(answer.topic, answer.topic_id, answer.is_internal, partitions)
+
+
+def _without_leader(number: int) -> PartitionMetadata:
+    """A partition that the answer leaves out: its topic's znode, written by hand, may have gaps."""
+    return PartitionMetadata(number, ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def _newest(old: PartitionMetadata | None, new: PartitionMetadata) -> PartitionMetadata:

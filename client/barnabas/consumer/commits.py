@@ -91,13 +91,10 @@ class Commits:
                 wanted.outcome.set_result(ClosedError("the consumer was closed"))
 
     async def commit(self, offsets: Offsets, timeout: float) -> None:
-        """Returns when the coordinator has stored them; retries for `timeout` seconds."""
-        failure = await self._enqueue(offsets, timeout)
-        if failure is not None:
-            raise failure
+        """Returns when the coordinator has stored them; retries for `timeout` seconds.
 
-    async def commit_what_exists(self, offsets: Offsets, timeout: float) -> None:
-        """The same, but a topic that stays unknown is not waited for, as it was deleted."""
+        A topic that stays unknown is not waited for: later commits, and `close`, wait for this one.
+        """
         only_existing = give_up_unknown(self._coordinator.cluster.clock)
         failure = await self._enqueue(offsets, timeout, only_existing)
         if failure is not None:

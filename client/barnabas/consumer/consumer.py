@@ -5,6 +5,7 @@ async with Consumer("flights", auto_offset_reset="earliest") as consumer:
         ...
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -95,6 +96,8 @@ class Consumer(InGroup):
                 await self._close_membership(commit)
             finally:
                 self._closing = False
+                self.pending.clear()
+                self._held.clear()
 
     # What to read
 
@@ -241,6 +244,8 @@ class Consumer(InGroup):
             self._membership.poll_ends()
 
     async def _poll(self, timeout_ms: int | None, limit: int) -> list[ConsumerRecord]:
+        if timeout_ms == 0:
+            await asyncio.sleep(0)  # a loop of such polls must let the fetches run
         clock = self._cluster.clock
         deadline = None if timeout_ms is None else clock.monotonic() + timeout_ms / 1000
         while True:
@@ -285,6 +290,8 @@ class Consumer(InGroup):
     async def _poll_columns(
         self, timeout_ms: int | None, with_headers: bool
     ) -> list[tuple[TopicPartition, Columns]]:
+        if timeout_ms == 0:
+            await asyncio.sleep(0)
         clock = self._cluster.clock
         deadline = None if timeout_ms is None else clock.monotonic() + timeout_ms / 1000
         while True:

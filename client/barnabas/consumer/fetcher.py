@@ -35,6 +35,9 @@ from barnabas.consumer.subscription_state import (
 
 logger = logging.getLogger(__name__)
 
+# Seconds until the next fetch where the last one was empty, and the broker was not to wait.
+_EMPTY_PAUSE = 0.01
+
 
 class _Asked(NamedTuple):
     """The request about a partition, to recognize an outdated answer."""
@@ -187,8 +190,10 @@ class BrokerFetcher:
                 await self._sleep(pause)
                 continue
             answered = await self._fetch(plan)
-            if plan.held_back and not answered:
-                await self._sleep(self._config.fetch_max_wait_ms / 1000)
+            if not answered and plan.held_back:
+                await self._sleep(max(self._config.fetch_max_wait_ms / 1000, _EMPTY_PAUSE))
+            elif not answered and not (plan.request.max_wait_ms and plan.request.min_bytes):
+                await self._sleep(_EMPTY_PAUSE)
 
     def _plan(self) -> tuple[_Plan | None, float | None]:
         """The next fetch; or None, and how many seconds to wait (None: until woken)."""

@@ -316,7 +316,7 @@ class Membership:
         offsets = {tp: position for tp, position in offsets.items() if exists(tp) is not None}
         try:
             async with asyncio.timeout(timeout):
-                await self.commits.commit_what_exists(offsets, timeout)
+                await self.commits.commit(offsets, timeout)
         except BarnabasError as error:
             logger.warning("group %s: auto-commit failed: %s", self.config.group_id, error)
         except TimeoutError:

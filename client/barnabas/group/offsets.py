@@ -140,9 +140,15 @@ async def commit(
 ) -> OffsetCommitResponse:  # fmt: skip
     """Commit, and again until the coordinator accepts or refuses it, or `on_failure` raises."""
     request = commit_request(coordinator, generation, instance_id, offsets, storage)
-    response: OffsetCommitResponse = await coordinator.ask(
-        request, timeout, commit_codes, COMMIT, on_failure
-    )
+    try:
+        response: OffsetCommitResponse = await coordinator.ask(
+            request, timeout, commit_codes, COMMIT, on_failure
+        )
+    except UnknownTopicOrPartitionError as error:
+        named = ", ".join(map(str, offsets))
+        raise UnknownTopicOrPartitionError(
+            f"group {coordinator.group_id!r}: not all of these exist: {named}"
+        ) from error
     return response
 
 

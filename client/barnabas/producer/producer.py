@@ -159,10 +159,11 @@ class Producer(InTransactions):
         The broker assigns their base offsets. The handle is that of the first record. Raises as
         `send`, and `CorruptMessageError` if the bytes are not whole batches with valid checksums.
         """
-        if get_running_loop() is not self._loop:
-            await self._ensure_started()
         if not isinstance(batch, bytes | bytearray | memoryview):
             raise InvalidArgumentError(f"batch must be bytes, not {type(batch).__name__}")
+        batch = bytes(batch)  # its owner may change it before it is sent
+        if get_running_loop() is not self._loop:
+            await self._ensure_started()
         check_topic(topic)
         check_int("partition", partition, 0)
         transaction = None if self.transactions is None else self.transactions.check_send()

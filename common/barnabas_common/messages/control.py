@@ -147,7 +147,8 @@ class UpdateMetadataRequest:
     receives the request is running, and registers again. A later controller adopts the suspicions.
     `shutting_down_brokers` are about to stop. Suspected and stopping brokers may not join an ISR.
     If `names_all_topics`, a topic that is neither in `partitions` nor in `other_topics` does not
-    exist. Of the other topics the state of no partition is known.
+    exist. Of the other topics the state of no partition is known. `partitions_without_state` have
+    had no leader yet, or their states cannot be read: a receiver that knows one keeps it.
     """
 
     controller_id: int
@@ -160,6 +161,7 @@ class UpdateMetadataRequest:
     names_all_topics: bool = False
     other_topics: list[str] = field(default_factory=list)
     number: int = 0
+    partitions_without_state: list[UpdateMetadataPartition] = field(default_factory=list)
 
 
 @dataclass(slots=True)

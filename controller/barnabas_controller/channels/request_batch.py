@@ -113,9 +113,7 @@ class RequestBatch:
 
         A receiver forgets the other topics: it may have missed their deletion.
         """
-        self.update_metadata(broker_ids, self._context.leadership)
-        deleting = filter(self._context.is_being_deleted, self._context.assignments)
-        self.update_metadata(broker_ids, self._context.partitions(deleting))
+        self.update_metadata(broker_ids, self._context.partitions())
         self._names_all_topics = True
 
     def stop_replica(
@@ -169,6 +167,13 @@ class RequestBatch:
             for partition in self._metadata
             if partition in context.leadership or context.is_being_deleted(partition.topic)
         ]
+        # Clients spread keys over all partitions, so they must know of these too.
+        without_state = [
+            self._metadata_partition(partition, NOT_CREATED)
+            for partition in self._metadata
+            if partition not in context.leadership
+            and not context.is_being_deleted(partition.topic)
+        ]
         endpoints = [
             endpoint
             for broker in self._registered(context.brokers)
@@ -189,6 +194,7 @@ class RequestBatch:
                     stopping,
                     self._names_all_topics,
                     others,
+                    partitions_without_state=without_state,
                 ),
             )
 

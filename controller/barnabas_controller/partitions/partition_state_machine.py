@@ -224,6 +224,7 @@ class PartitionStateMachine:
             first = first_leader(context.replicas(partition), online, epoch)
             if isinstance(first, Refused):
                 report_refusal(self._term, partition, first)
+                batch.update_metadata(context.registered_brokers(), [partition])
             else:
                 states[partition] = with_first_elr(self._term, first)
         for partition, result in (await self._term.fenced.create_states(states)).items():

@@ -184,7 +184,7 @@ class SuspectedBroker(_message.Message):
     def __init__(self, broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ...) -> None: ...
 
 class UpdateMetadataRequest(_message.Message):
-    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_brokers", "suspected_brokers", "shutting_down_brokers", "names_all_topics", "other_topics", "number")
+    __slots__ = ("controller_id", "controller_epoch", "broker_epoch", "partitions", "live_brokers", "suspected_brokers", "shutting_down_brokers", "names_all_topics", "other_topics", "number", "partitions_without_state")
     CONTROLLER_ID_FIELD_NUMBER: _ClassVar[int]
     CONTROLLER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -195,6 +195,7 @@ class UpdateMetadataRequest(_message.Message):
     NAMES_ALL_TOPICS_FIELD_NUMBER: _ClassVar[int]
     OTHER_TOPICS_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_WITHOUT_STATE_FIELD_NUMBER: _ClassVar[int]
     controller_id: int
     controller_epoch: int
     broker_epoch: int
@@ -205,7 +206,8 @@ class UpdateMetadataRequest(_message.Message):
     names_all_topics: bool
     other_topics: _containers.RepeatedScalarFieldContainer[str]
     number: int
-    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ..., live_brokers: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., suspected_brokers: _Optional[_Iterable[_Union[SuspectedBroker, _Mapping]]] = ..., shutting_down_brokers: _Optional[_Iterable[int]] = ..., names_all_topics: bool = ..., other_topics: _Optional[_Iterable[str]] = ..., number: _Optional[int] = ...) -> None: ...
+    partitions_without_state: _containers.RepeatedCompositeFieldContainer[UpdateMetadataPartition]
+    def __init__(self, controller_id: _Optional[int] = ..., controller_epoch: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ..., live_brokers: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., suspected_brokers: _Optional[_Iterable[_Union[SuspectedBroker, _Mapping]]] = ..., shutting_down_brokers: _Optional[_Iterable[int]] = ..., names_all_topics: bool = ..., other_topics: _Optional[_Iterable[str]] = ..., number: _Optional[int] = ..., partitions_without_state: _Optional[_Iterable[_Union[UpdateMetadataPartition, _Mapping]]] = ...) -> None: ...
 
 class UpdateMetadataResponse(_message.Message):
     __slots__ = ("error_code", "controller_epoch")
