@@ -59,8 +59,8 @@ PARTITIONS = Section(
         opposite(
             "... brokers and clients are told of it nevertheless",
             "channels/request_batch.py",
-            "            if partition not in context.leadership\n",
-            "            if False\n",
+            "if partition not in context.leadership and not",
+            "if False and not",
             "simulation/test_partitions_without_state.py::test_a_partition_without_a_first_leader_counts",
         ),
         opposite(
@@ -124,7 +124,7 @@ PARTITIONS = Section(
             "A state that was written from outside",
             "partitions/unconfirmed_states.py",
             "            if members and self._leader_knows(partition, written_at[partition])\n",
-            "            if False\n",
+            "if False and not",
             "simulation/test_unknown_members.py::test_a_leader_that_has_not_restarted_knows_its_isr",
         ),
         opposite(
@@ -138,7 +138,7 @@ PARTITIONS = Section(
             "... members that are offline when the replicas have answered",
             "active_controller.py",
             "            if not context.is_online(replica.broker_id, replica.partition)\n",
-            "            if False\n",
+            "if False and not",
             "simulation/test_unknown_members.py::test_a_member_that_is_gone_by_the_answer_of_the_leader_leaves_the_isr",
         ),
         opposite(
@@ -161,6 +161,20 @@ PARTITIONS = Section(
             "        if partition in term.context.held_roles:\n",
             "        if False:\n",
             "simulation/test_states_written_back.py::test_an_election_while_the_refusals_settle_names_no_second_leader_for_an_epoch",
+        ),
+        opposite(
+            "... the replicas with the same last record",
+            "eligibility/raised_epoch.py",
+            "    return best, same, same\n",
+            "    return best, (best,), (best,)\n",
+            "unit/test_raised_epoch.py::test_the_isr_are_the_replicas_with_the_newest_log_and_they_have_proved_it",
+        ),
+        opposite(
+            "... the replicas with the same last record",
+            "eligibility/current.py",
+            "if member not in outdated[p]),",
+            "if True),",
+            "simulation/test_restored_zookeeper.py::test_all_brokers_restarted_together_serve_an_older_copy",
         ),
         opposite(
             "A state that may come from an older copy of ZooKeeper",

@@ -15,10 +15,12 @@ from barnabas_broker.log.manager import directory_loader, log_directory
 from barnabas_broker.log.recovery import log_loader
 from barnabas_broker.log.recovery.log_history import HistoryNote, LogHistory, history_of
 from barnabas_common.errors import CorruptMessageError
+from barnabas_common.errors.error_code import ErrorCode
 from barnabas_simulator.loop import run
 
 from tests.support.last_replica import TP, Stage, numbers
 from tests.support.log_world import values_in
+from tests.support.replication_world import ReplicationWorld
 
 SEEDS = range(4)
 MAX_SECONDS = 600.0
@@ -138,3 +140,23 @@ def test_a_broker_that_reports_its_page_cache_as_durable_leads_those_who_have_mo
     # A start that does not know of a power loss truncates no zeros. Kafka's does.
     monkeypatch.setattr(log_loader, "_check_may_end", lambda *_: None)
     assert any(run(evicted(seed), seed=seed, max_time=MAX_SECONDS) for seed in SEEDS)
+
+
+def test_records_are_replicated_although_the_flush_after_their_append_has_failed() -> None:
+    """For want of a descriptor: the disk works on, and no append follows that would wake them."""
+
+    async def scenario() -> None:
+        world = ReplicationWorld(topic={"flush.messages": "2"})
+        await world.start(1, 2, 3)
+        await world.create(1, 2, 3)
+        assert (await world.produce(b"a")).error_code == ErrorCode.NONE
+        await world.until_equal(1, 2, 3)
+        await asyncio.sleep(5)  # the fetches have nothing more to look for here
+        world.disks[1].no_descriptors = True
+        refused = await world.produce(b"b", timeout_ms=1000)
+        assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        world.disks[1].no_descriptors = False
+        await world.until(lambda: world.values(2) == world.values(3) == [b"a", b"b"], timeout=2)
+        await world.until(lambda: world.log(1).high_watermark == 2)
+
+    run(scenario(), max_time=MAX_SECONDS)

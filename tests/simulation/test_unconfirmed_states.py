@@ -67,6 +67,28 @@ def test_a_broker_stays_ahead_until_the_states_are_confirmed(absent: int, how: s
     in_a_cluster(test)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_replicas_with_the_newest_log_are_in_sync_at_once(seed: int) -> None:
+    """The leader loses its power before any other could have joined, and its last records with it.
+    It had not flushed them, and the others had them too."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        restore(scene, await copied(scene))
+        for broker_id in cluster.broker_ids:
+            cluster.start_broker(broker_id)
+        while not scene.events(EventKind.EPOCH_RAISED):
+            await asyncio.sleep(0.001)
+        leader = scene.leader()
+        cluster.lose_power(leader)
+        await asyncio.sleep(15)
+        cluster.start_broker(leader)
+        await cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test, seed)
+
+
 def test_a_replica_whose_log_is_lost_has_told_nothing() -> None:
     """Of the two with the records one has lost its folder, and the other is away."""
 

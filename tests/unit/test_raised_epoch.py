@@ -129,16 +129,31 @@ def test_without_that_leader_the_newest_log_decides_by_its_last_epoch_and_then_i
 
 def test_of_equal_logs_the_leader_keeps_its_place() -> None:
     state = elected((2, held(6, log=6, end=50)), (1, held(6, log=6, end=50)))
-    assert (state.leader, state.isr) == (1, (1,))
+    assert (state.leader, state.isr) == (1, (1, 2))
 
 
 def test_of_equal_logs_a_member_of_the_isr_leads() -> None:
-    """The state may be a true one: then only the ISR has everything."""
+    """The state may be a true one: nothing is lost by another leader, but none needs to move."""
     leaderless = replace(STATE, leader=-1, isr=(3,))
     logs = {2: held(3, log=3, end=50), 3: held(3, log=3, end=50)}
     decision = elect_above(leaderless, logs, ALL, ALL, "because", confirmed=False)
     assert isinstance(decision, Elected)
-    assert (decision.state.leader, decision.state.isr) == (3, (3,))
+    assert (decision.state.leader, decision.state.isr) == (3, (2, 3))
+
+
+def test_the_isr_are_the_replicas_with_the_newest_log_and_they_have_proved_it() -> None:
+    """Only an equal last record, epoch and offset, shows an equal log."""
+    newest = held(6, log=6, end=50)
+    logs = {1: newest, 2: held(6, log=6, end=49), 3: newest, 4: held(6, log=5, end=50), 5: newest}
+    decision = elect_above(STATE, logs, (1, 2, 3, 4), (1, 2, 3, 4), "because")
+    assert isinstance(decision, Elected)
+    assert (decision.state.leader, decision.state.isr, decision.proved) == (1, (1, 3), (1, 3))
+
+
+def test_of_what_a_running_leader_says_of_its_followers_nothing_is_proved() -> None:
+    decision = elect_above(STATE, {2: held(5, leader=2, isr=(2, 3))}, ALL, ALL, "because")
+    assert isinstance(decision, Elected)
+    assert (decision.state.isr, decision.proved) == ((2, 3), ())
 
 
 def test_a_replica_with_the_newest_log_that_is_gone_since_is_awaited() -> None:

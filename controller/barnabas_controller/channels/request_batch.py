@@ -171,8 +171,7 @@ class RequestBatch:
         without_state = [
             self._metadata_partition(partition, NOT_CREATED)
             for partition in self._metadata
-            if partition not in context.leadership
-            and not context.is_being_deleted(partition.topic)
+            if partition not in context.leadership and not context.is_being_deleted(partition.topic)
         ]
         endpoints = [
             endpoint

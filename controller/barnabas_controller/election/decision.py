@@ -10,13 +10,15 @@ class Elected:
     """The state to write, the brokers to notify, and the reason.
 
     The write expects the state's `partition_epoch` in ZooKeeper. `from_outdated` says that the
-    replaced state is older than what the replicas hold: what it says about them is over.
+    replaced state is older than what the replicas hold: what it says about them is over. `proved`
+    are members of the ISR whose logs have just been shown to be complete.
     """
 
     state: LeaderAndIsr
     recipients: tuple[int, ...]
     reason: str
     from_outdated: bool = False
+    proved: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

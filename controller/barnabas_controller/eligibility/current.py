@@ -6,7 +6,7 @@ count as eligible after the minimum has changed. `eligible.leader.replicas.enabl
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -26,6 +26,7 @@ from barnabas_controller.state.context import ControllerContext
 from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 NO_MINIMA: Mapping[TopicPartition, MinimumIsr] = MappingProxyType({})
+NONE_OUTDATED: Mapping[TopicPartition, Collection[int]] = MappingProxyType({})
 
 
 async def minimum_isrs(
@@ -120,12 +121,13 @@ def with_first_elr(term: ControllerTerm, state: LeaderAndIsr) -> LeaderAndIsr:
 async def with_elrs(
     term: ControllerTerm,
     changes: Mapping[TopicPartition, LeaderAndIsr],
-    outdated: Container[TopicPartition] = (),
+    outdated: Mapping[TopicPartition, Collection[int]] = NONE_OUTDATED,
 ) -> dict[TopicPartition, LeaderAndIsr]:
     """The states with their eligible leader replicas and proofs, as they are to be written.
 
     No replica is eligible by a state in ZooKeeper that is `outdated`. A leader that is elected
-    above it has proved that it has every committed record, also if it led before.
+    above it has proved that it has every committed record, also if it led before, and so have the
+    members of its ISR that `outdated` names.
     """
     context = term.context
     if not term.config.eligible_leader_replicas_enable:
@@ -133,7 +135,12 @@ async def with_elrs(
     shrunk = [p for p, new in changes.items() if len(new.isr) < len(context.replicas(p))]
     minima = await minimum_isrs(term, shrunk)
     before = {
-        p: replace(context.leadership[p], leader=NO_LEADER, isr=new.isr, eligible=())
+        p: replace(
+            context.leadership[p],
+            leader=NO_LEADER,
+            isr=tuple(member for member in new.isr if member not in outdated[p]),
+            eligible=(),
+        )
         if p in outdated
         else context.leadership[p]
         for p, new in changes.items()

@@ -127,8 +127,9 @@ def elect_above(
     leader alone, because only its log is known to be complete. If it has refused and has restarted,
     it may have lost records; if all have restarted, no role names it; or it is given up. Then the
     replica with the newest log leads, by the epoch of its last record and then by its end; of equal
-    ones the leader or a member of the ISR in the state. It is alone in the ISR, and the others
-    catch up and join; if it is not online, it is awaited.
+    ones the leader or a member of the ISR in the state. The ISR are the replicas with the same last
+    record: their logs are the same (Raft's log matching). The others catch up and join. If the
+    newest log is not online, it is awaited.
 
     A state that is not `confirmed` is treated as an older one, whatever its epoch. The eligible
     leader replicas of an older state are over, and so is what it says of flushes.
@@ -141,10 +142,11 @@ def elect_above(
     outdated = not confirmed or is_outdated(state, known)
     leader: int = state.leader
     isr: Sequence[int] = state.isr
+    proved: tuple[int, ...] = ()
     if outdated:
         of_newest = [h for h in known if h.leader_epoch == newest]
         awaited = [replica for replica in assignment if replica not in given_up]
-        leader, isr = _by_what_is_held(state, held, assignment, of_newest, awaited)
+        leader, isr, proved = _by_what_is_held(state, held, assignment, of_newest, awaited)
         isr = [member for member in isr if member == leader or member not in lost] or isr
         leader = leader if leader in live else NO_LEADER
     elected = state.with_leader(leader, [replica for replica in isr if replica in assignment])
@@ -152,7 +154,8 @@ def elect_above(
     # no replica remembers one under which no record came if all have restarted.
     given = max(newest, state.leader_epoch, state.partition_epoch if outdated else 0)
     durable = elected.durable and not outdated
-    return Elected(replace(elected, leader_epoch=given + 1, durable=durable), live, cause, outdated)
+    elected = replace(elected, leader_epoch=given + 1, durable=durable)
+    return Elected(elected, live, cause, outdated, proved)
 
 
 def _by_what_is_held(
@@ -161,8 +164,9 @@ def _by_what_is_held(
     assignment: Sequence[int],
     of_newest: Sequence[HeldRole],
     awaited: Sequence[int],
-) -> tuple[int, Sequence[int]]:
-    """The leader and the ISR; the leader may be one that is not online.
+) -> tuple[int, Sequence[int], tuple[int, ...]]:
+    """The leader, the ISR, and which members have proved that they have every committed record. The
+    leader may be one that is not online.
 
     `of_newest` has the known roles of the newest leader epoch. `awaited` are the replicas that must
     not be passed over if they have not answered.
@@ -170,22 +174,23 @@ def _by_what_is_held(
     leader = _leader_of(_newest_epoch(of_newest), held, assignment)
     if leader is not None:
         isr = held[leader].in_sync_replicas
-        return leader, [m for m in isr if m == leader or m in state.isr]
+        return leader, [m for m in isr if m == leader or m in state.isr], ()
     for h in of_newest:
         last = [h.leader] if h.leader != NO_LEADER else h.in_sync_replicas
         missing = [replica for replica in last if replica in awaited and replica not in held]
         if missing:
-            return NO_LEADER, last
-    logs = [replica for replica in held if replica in assignment]
+            return NO_LEADER, last, ()
+    logs = [replica for replica in assignment if replica in held]
     if not logs:
-        return state.leader, state.isr
+        return state.leader, state.isr, ()
 
     def newest_log(replica: int) -> tuple[int, int, bool, bool]:
         h = held[replica]
         return h.log_epoch, h.log_end_offset, replica == state.leader, replica in state.isr
 
     best = max(logs, key=newest_log)
-    return best, (best,)
+    same = tuple(replica for replica in logs if newest_log(replica)[:2] == newest_log(best)[:2])
+    return best, same, same
 
 
 def with_unused_epoch(

@@ -88,7 +88,7 @@ async def _write(
     states = await with_elrs(
         term,
         {p: e.state for p, e in elected.items()},
-        outdated=[p for p, e in elected.items() if e.from_outdated],
+        outdated={p: e.proved for p, e in elected.items() if e.from_outdated},
     )
     results = await write_states(term, states)
     leadership = term.context.leadership

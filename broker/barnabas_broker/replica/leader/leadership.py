@@ -152,15 +152,19 @@ class Leadership:
                 f"{self.topic_partition}: {len(self.isr.committed)} replicas in sync"
                 f" {list(self.isr.committed)}, {self.min_in_sync} are needed"
             )
-        end_before = self.log.log_end_offset
-        appended = self.log.append_as_leader(records, self.epoch, now_ms, origin, guard, unpacking)
-        if self.log.log_end_offset == end_before:  # a retry of what was appended before
-            return appended
+        log, end_before = self.log, self.log.log_end_offset
+        try:
+            return log.append_as_leader(records, self.epoch, now_ms, origin, guard, unpacking)
+        finally:  # the records are in the log also if the flush after the append has failed
+            if log.log_end_offset != end_before and not log.is_failed:
+                self._appended(end_before)
+
+    def _appended(self, end_before: int) -> None:
+        """Records came after `end_before`: not those of a retry, which were there before."""
         self._note_caught_up(end_before)
         self._durability.appended()
         self.advance_high_watermark()
         self._delayed_operations.data_arrived()
-        return appended
 
     def _note_caught_up(self, log_end_offset: int) -> None:
         """Followers that had everything until this append were caught up at their last fetch.
