@@ -124,7 +124,7 @@ PARTITIONS = Section(
             "A state that was written from outside",
             "partitions/unconfirmed_states.py",
             "            if members and self._leader_knows(partition, written_at[partition])\n",
-            "if False and not",
+            "            if False\n",
             "simulation/test_unknown_members.py::test_a_leader_that_has_not_restarted_knows_its_isr",
         ),
         opposite(
@@ -138,7 +138,7 @@ PARTITIONS = Section(
             "... members that are offline when the replicas have answered",
             "active_controller.py",
             "            if not context.is_online(replica.broker_id, replica.partition)\n",
-            "if False and not",
+            "            if False\n",
             "simulation/test_unknown_members.py::test_a_member_that_is_gone_by_the_answer_of_the_leader_leaves_the_isr",
         ),
         opposite(
