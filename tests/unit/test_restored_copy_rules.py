@@ -6,6 +6,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store.leader_and_isr import LeaderAndIsr
 from barnabas_simulator.invariants.durability_rules import candidate_completeness
 from barnabas_simulator.invariants.logs.image import Batch
+from barnabas_simulator.invariants.replica_rules import quorum_superset
 from barnabas_simulator.invariants.truth import Truth, accept_copy, end_doubt
 from barnabas_simulator.invariants.view import NO_CONTROLLER, Replica, StateChange
 
@@ -106,3 +107,9 @@ def test_by_hand_too_only_an_epoch_without_records_may_be_given_again() -> None:
     truth.was_set_back = True
     assert truth.may_be_led_again(6, Disks())  # type: ignore[arg-type]
     assert not truth.may_be_led_again(5, Disks())  # type: ignore[arg-type]
+
+
+def test_a_deposed_leader_need_not_know_the_isr_of_a_state_that_was_set_back_to_its_epoch() -> None:
+    deposed = LEADER._replace(broker_id=1, led_epoch=4, maximal_isr=(1, 3))
+    assert quorum_superset.broken(deposed, LeaderAndIsr(3, 4, (3, 2), 5)) is None
+    assert quorum_superset.broken(deposed, LeaderAndIsr(1, 4, (1, 2), 5))

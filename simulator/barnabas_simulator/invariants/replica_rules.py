@@ -30,9 +30,10 @@ def type_ok(replica: Replica) -> str | None:
 
 @rule("I3 QuorumSuperset")
 def quorum_superset(leader: Replica, state: LeaderAndIsr) -> str | None:
-    """The leader of the epoch in ZooKeeper waits for every member of ZooKeeper's ISR: its maximal
-    ISR contains all of them. (Vanlightly, ReplicationQuorumSuperset; KIP-497.)"""
-    if leader.led_epoch != state.leader_epoch or leader.maximal_isr is None:
+    """The leader in ZooKeeper waits for every member of ZooKeeper's ISR: its maximal ISR contains
+    all of them. (Vanlightly, ReplicationQuorumSuperset; KIP-497.)"""
+    named = state.leader, state.leader_epoch
+    if (leader.broker_id, leader.led_epoch) != named or leader.maximal_isr is None:
         return None
     ignored = [member for member in state.isr if member not in leader.maximal_isr]
     if not ignored:
