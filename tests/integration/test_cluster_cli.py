@@ -304,9 +304,35 @@ def test_a_killed_broker_is_shown_and_comes_back(shell: OwnCluster) -> None:
     assert status.returncode == 1
     assert states["broker 2"] == "stopped" and states["broker 1"] == "running"
     assert shell.run("cluster", "kill", "2").returncode == 1
+    refused = shell.run("cluster", "start", "--disk", "volatile", "--set", "log.retention.ms=7")
+    assert refused.returncode == 1
+    assert "2 brokers of the cluster run" in refused.stderr and "--set, --disk" in refused.stderr
     shell.ok("cluster", "restart", "2")
     assert shell.run("cluster", "status").returncode == 0
     assert shell.ok("cluster", "logs", "2", "--lines", "3").count("\n") == 3
+
+
+def test_a_topic_is_no_less_safe_because_a_broker_is_down(shell: OwnCluster) -> None:
+    shell.ok("topic", "create", "before")
+    shell.ok("cluster", "kill", "2")
+    until(lambda: shell.ok("zk", "tree", "/brokers/ids").count("*") == 2)
+    refused = shell.run("topic", "create", "meanwhile")
+    assert refused.returncode == 1 and "INVALID_REPLICATION_FACTOR" in refused.stderr
+    assert "replication factor 2" in shell.ok("topic", "create", "chosen", "-r", "2")
+    shell.ok("cluster", "restart", "2")
+
+
+def test_progress_that_cannot_be_written_decides_nothing(tmp_path: Path) -> None:
+    own = OwnCluster(tmp_path)
+    for command in (f"start --brokers 1 --port {own.port}", "stop"):
+        line = f"{' '.join(COMMAND)} cluster {command} 2>&1 | head -1; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=own.folder, env=own.environment, capture_output=True,
+            text=True, timeout=120,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stdout + done.stderr
+        assert len(own.processes()) == (2 if command.startswith("start") else 0)
+    own.ok("cluster", "destroy", "--yes")
 
 
 def test_health_is_told_to_programs_too(shell: OwnCluster) -> None:

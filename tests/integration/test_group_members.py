@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from barnabas import Admin, Producer
+from barnabas import Admin, Consumer, Producer
 from barnabas.sync import Consumer as BlockingConsumer
 from barnabas_common.errors import UnknownMemberIdError
 from barnabas_common.topic_partition import TopicPartition
@@ -182,6 +182,9 @@ async def test_operators_see_and_reset_a_group(cluster: LocalCluster, tmp_path: 
     assert all(row["new_offset"] == max(int(str(row["old_offset"])) - 1, 0) for row in shown)
     assert {row["lag"] for row in shell.rows("group", "describe", "shop")} == {0}, "a dry run"
 
+    beyond = shell.run("group", "reset-offsets", "shop", "-t", "orders:0", "--to-offset", "10000")
+    assert "orders-0: 10000 is outside the log, from 0 to " in beyond.stderr
+
     saved = shell.ok("group", "reset-offsets", "shop", "--all-topics", "--to-current", "--export")
     (tmp_path / "saved.csv").write_text(saved)
     shell.ok("group", "reset-offsets", "shop", "--all-topics", "--to-earliest", "--execute")
@@ -215,8 +218,28 @@ async def test_operators_see_and_reset_a_group(cluster: LocalCluster, tmp_path: 
         async with Admin(cluster.bootstrap) as admin:
             with pytest.raises(UnknownMemberIdError, match="has members"):
                 await admin.alter_group_offsets("shop", {TopicPartition("orders", 0): 0})
+    unknown = shell.run("group", "reset-offsets", "nothing", "--all-topics", "--to-latest")
+    assert unknown.returncode == 1 and "there is no group" in unknown.stderr
     missing = shell.run("group", "describe", "nothing")
     assert missing.returncode == 1 and "there is no group" in missing.stderr
+
+
+async def test_members_without_partitions_are_described_too(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    shell = Shell(cluster.bootstrap, tmp_path)
+    shell.ok("topic", "create", "single", "--partitions", "1", "--replication-factor", "3")
+    options: dict[str, Any] = {"bootstrap_servers": cluster.bootstrap, "group_id": "idle"}
+    async with (
+        Consumer("single", client_id="a", **options) as first,
+        Consumer("single", client_id="b", **options) as second,
+    ):
+        rows: list[dict[str, object]] = []
+        async with asyncio.timeout(60):
+            while [row["topic"] for row in rows] != ["single", None]:  # as in a rebalance
+                await asyncio.gather(first.poll(200), second.poll(200))
+                rows = await asyncio.to_thread(shell.rows, "group", "describe", "idle")
+        assert {row["client_id"] for row in rows} == {"a", "b"}
 
 
 async def test_a_blocking_iteration_survives_rebalances(cluster: LocalCluster) -> None:

@@ -149,7 +149,7 @@ async def test_a_hanging_transaction_is_aborted_by_its_producer(
     [
         ("describe --transactional-id nobody", 1, "there is no transactional id 'nobody'"),
         ("describe --transactional-id ", 1, "INVALID_REQUEST"),
-        ("list --state Sleeping", 2, "no transaction has such a state: Sleeping"),
+        ("list --state Sleeping", 2, "--state wants one of Empty, Ongoing"),
         ("find-hanging --broker-id 77", 1, "there is no broker 77"),
         ("find-hanging --topic nowhere", 1, "UNKNOWN_TOPIC_OR_PARTITION"),
         ("abort --topic orders --partition 0 --start-offset 0", 1, "none is open"),

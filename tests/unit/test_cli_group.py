@@ -5,19 +5,20 @@ from typing import Any
 
 import pytest
 from barnabas_common.topic_partition import TopicPartition
-from barnabas_tools.cli.admin.group import checked_states
+from barnabas_tools.cli.admin.group import _STATES
 from barnabas_tools.cli.admin.reset_offsets import (
     Log,
     Target,
     duration_ms,
+    inside,
     is_selected,
     milliseconds,
-    new_offset,
     read,
     selected,
     target_of,
+    wanted_offset,
 )
-from barnabas_tools.cli.settings import UsageFailed
+from barnabas_tools.cli.settings import UsageFailed, checked_states
 
 TP = TopicPartition("flights", 0)
 LOG = Log(earliest=10, latest=100, committed=40, at_time=55)
@@ -48,12 +49,12 @@ NOTHING: dict[str, Any] = {
     ],
 )
 def test_the_new_offset_is_inside_the_log(target: Target, log: Log, expected: int) -> None:
-    assert new_offset(TP, target, log) == expected
+    assert inside(wanted_offset(TP, target, log), log) == expected
 
 
 def test_a_shift_needs_a_committed_offset() -> None:
     with pytest.raises(UsageFailed, match="no committed offset"):
-        new_offset(TP, Target(shift=1), Log(0, 9, None))
+        wanted_offset(TP, Target(shift=1), Log(0, 9, None))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,10 @@ def test_a_file_that_is_no_export_is_refused(tmp_path: Path, content: bytes) -> 
 
 
 def test_states_are_found_in_any_case_and_others_are_refused() -> None:
-    assert checked_states(["empty", "PreparingRebalance"]) == ["Empty", "PreparingRebalance"]
-    assert checked_states(None) == []
+    assert checked_states(["empty", "PreparingRebalance"], _STATES) == [
+        "Empty",
+        "PreparingRebalance",
+    ]
+    assert checked_states(None, _STATES) == []
     with pytest.raises(UsageFailed, match="Stable, Dead, Empty, not 'Foo'"):
-        checked_states(["Stable", "Foo"])
+        checked_states(["Stable", "Foo"], _STATES)

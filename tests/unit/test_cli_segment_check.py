@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from barnabas_common.record.batch import parse_header, stamp
 from barnabas_common.record.builder import BatchBuilder
+from barnabas_common.record.transactional import marker_batch
 from barnabas_tools.cli.arguments import hoist_global_options
 from barnabas_tools.cli.log.log import batch_row
 from barnabas_tools.cli.log.segment_check import check_partition
@@ -217,3 +218,44 @@ def test_a_dump_says_what_compaction_would_keep_and_why(partition: Partition) ->
     assert [row["stays"] for row in rows] == [False] * 19 + [True]
     assert rows[0]["because"] == "a later record has its key"
     assert rows[19] == {"offset": 19, "key": "k", "stays": True, "because": "the newest of its key"}
+
+
+ABORTED = struct.Struct(">hqqqq")
+
+
+def with_transaction(partition: Partition) -> Path:
+    """Add an aborted transaction of producer id 7 with its marker; returns the index's path."""
+    partition.faults()
+    log = partition.directory / "00000000000000000020.log"
+    marker = marker_batch(7, 0, False, 0, BASE_TIME + 600)
+    with log.open("ab") as file:
+        file.write(batch(21, 2, 2, BASE_TIME + 550))
+        file.write(stamp(23, 2, len(marker) - 12) + marker[16:])
+    return log.with_suffix(".txnindex")
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (ABORTED.pack(0, 7, 21, 23, 24), None),
+        (ABORTED.pack(0, 7, 21, 23, 24)[:-1], "no whole number of entries"),
+        (b"\x07" * 34, "version 1799 is not 0"),
+        (ABORTED.pack(0, 8, 21, 23, 24), "producer id 8, but the marker at offset 23 is of 7"),
+        (ABORTED.pack(0, 7, 21, 22, 23), "there is no abort marker at offset 22"),
+        (ABORTED.pack(0, 7, 24, 23, 24), "a transaction from 24 to 23"),
+        (ABORTED.pack(0, 7, 21, 23, 25), "last stable offset 25 after the marker at 23"),
+        (ABORTED.pack(0, 7, 21, 23, 24) * 2, "entry 1 ends at 23, the one before it at 23"),
+    ],
+)
+def test_the_transaction_index_is_compared_with_the_markers(
+    partition: Partition, content: bytes, fault: str | None
+) -> None:
+    with_transaction(partition).write_bytes(content)
+    found = check_partition(partition.directory).faults
+    assert found == [] if fault is None else any(fault in one for one in found), found
+
+
+def test_a_marker_that_was_compacted_away_is_no_fault(partition: Partition) -> None:
+    with_transaction(partition).write_bytes(ABORTED.pack(0, 7, 21, 22, 23))
+    (partition.directory.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 20\n")
+    assert check_partition(partition.directory).faults == []

@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from barnabas_common.events import EventKind, EventLog
+from barnabas_broker.api.describe_events import is_wanted
+from barnabas_common.events import Event, EventKind, EventLog
 from barnabas_common.events.wire import events_of, to_record
 from barnabas_common.messages.events import DescribeEventsResponse, EventRecord
 from barnabas_common.topic_partition import TopicPartition
@@ -137,3 +138,23 @@ def test_what_a_client_says_takes_little_room_and_one_line(caplog: pytest.LogCap
     events.record(EventKind.GROUP_GONE, "a\r\nb", group="g\nERROR\x1b[31m")
     assert r"group g\nERROR\x1b[31m group-gone: a\r\nb" in caplog.messages[-1]
     assert "\n" not in caplog.text.rstrip()[-80:]
+
+
+@pytest.mark.parametrize(
+    ("event", "is_asked_for"),
+    [
+        (Event(1, 1, 1, EventKind.LEADER_ELECTED, "", TopicPartition("a", 0)), True),
+        (Event(1, 1, 1, EventKind.LEADER_ELECTED, "", TopicPartition("b", 0)), False),
+        (Event(1, 1, 1, EventKind.TOPIC_DELETED, "", details={"topic": "a"}), True),
+        (Event(1, 1, 1, EventKind.TOPIC_DELETED, "", details={"topic": "b"}), False),
+        (Event(1, 1, 1, EventKind.BROKER_GONE, "", details={"broker": 2}), True),
+        (Event(1, 1, 1, EventKind.GROUP_STABLE, "", details={"group": "g"}), False),
+        (
+            Event(1, 1, 1, EventKind.TRANSACTION_FENCED, "", details={"transactional_id": "t"}),
+            False,
+        ),
+    ],
+)
+def test_of_topics_and_of_brokers_events_are_asked_for(event: Event, is_asked_for: bool) -> None:
+    assert is_wanted(event, frozenset({"a"})) == is_asked_for
+    assert is_wanted(event, frozenset())

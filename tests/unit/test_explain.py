@@ -245,6 +245,19 @@ def test_whatever_the_reasons_of_those_that_leave_together_each_is_told_its_own(
     ]
 
 
+def test_the_events_of_groups_do_not_hide_those_of_brokers_and_what_is_left_out_is_said() -> None:
+    story = Story()
+    for _ in range(9):
+        suspicion = Event(1, 1, 1, EventKind.BROKER_SUSPECTED, "it broke", details={"broker": 2})
+        story.events.append(suspicion)
+    for kind in (EventKind.GROUP_STABLE, EventKind.GROUP_MEMBER_LEFT):
+        story.tell(1, kind, "the group", None, group="g")
+    story.tell(1, EventKind.TRANSACTION_FENCED, "another", None, transactional_id="t")
+    told = explain(view(story, leading(1, 0, [1, 2, 3]))).of(About.BROKER)
+    suspected = "broker 2 was suspected to be dead: it broke"
+    assert told == ["3 earlier events are not shown", *[suspected] * 6]
+
+
 def test_a_deposed_controller_and_who_deposed_it_are_named() -> None:
     story = Story()
     why = "a new connection was refused"

@@ -46,9 +46,12 @@ def place(request: DescribeEventsRequest, log: EventLog) -> int:
 
 
 def is_wanted(event: Event, topics: frozenset[str]) -> bool:
-    """Whether an event is of one of these topics, or of no topic."""
+    """Whether an event is of one of these topics, or of a broker; those of groups and transactions
+    name no topic."""
     if not topics:
         return True
     if event.topic_partition is not None:
         return event.topic_partition.topic in topics
-    return "topic" not in event.details or event.details["topic"] in topics
+    if "topic" in event.details:
+        return event.details["topic"] in topics
+    return not event.details.keys() & {"group", "transactional_id"}

@@ -31,8 +31,8 @@ def plan_reassignment(
     for partition, replicas in current.items():
         if len(replicas) > len(usable):
             raise InvalidArgumentError(
-                f"{partition} has {len(replicas)} replicas, for which {len(usable)} brokers"
-                " are too few"
+                f"{partition} has {len(replicas)} replicas, and there are brokers for"
+                f" {len(usable)} only"
             )
     plan = {partition: list(replicas) for partition, replicas in sorted(current.items())}
     load = Counter(dict.fromkeys(usable, 0))

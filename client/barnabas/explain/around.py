@@ -40,12 +40,18 @@ def brokers(view: PartitionView) -> list[Sentence]:
         for event in view.events
         if event.topic_partition is None
         and event.kind not in _EXPLAINED_ELSEWHERE | _ROUTINE
-        and "topic" not in event.details
+        and not event.details.keys() & {"topic", "group", "transactional_id"}
         and _subject(event) in concerned
         and not event.details.get("first")
         and (event.kind is not EventKind.CONTROLLER_ELECTED or number(event, "previous") >= 0)
     ]
-    return [Sentence(About.BROKER, _of_broker(event), event.time_ms) for event in found[-LATEST:]]
+    latest = found[-LATEST:]
+    said = [Sentence(About.BROKER, _of_broker(event), event.time_ms) for event in latest]
+    if len(found) > len(latest):
+        left_out = len(found) - len(latest)
+        text = f"{left_out} earlier event{'s are' if left_out > 1 else ' is'} not shown"
+        said.insert(0, Sentence(About.BROKER, text))
+    return said
 
 
 def _subject(event: Event) -> int:

@@ -80,7 +80,8 @@ def added_partitions(
     more = new.count - len(existing)
     if more <= 0:
         raise InvalidPartitionsError(
-            f"topic {new.topic!r} has {len(existing)} partitions, it cannot have {new.count}"
+            f"topic {new.topic!r} has {len(existing)} partitions already, so it cannot grow to"
+            f" {new.count}"
         )
     if new.count > MAX_PARTITIONS:
         raise InvalidPartitionsError(f"{new.count} partitions, more than {MAX_PARTITIONS}")

@@ -6,6 +6,7 @@ is imported only when the command, or the list of commands, is requested. Exit c
 Ctrl-C, SIGTERM or SIGHUP.
 """
 
+import contextlib
 import io
 import logging
 import os
@@ -142,7 +143,8 @@ def explain(error: Exception, settings: Settings) -> tuple[str, int]:
 
 
 def _failed(message: str, code: int) -> typer.Exit:
-    print(f"barnabas: {printable(message)}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print(f"barnabas: {printable(message)}", file=sys.stderr)
     return typer.Exit(code)
 
 
@@ -211,10 +213,11 @@ def _configure_output() -> None:
 
 def _drop_what_cannot_be_written() -> None:
     """The command has reported it already; Python must not do so at exit."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def main() -> None:

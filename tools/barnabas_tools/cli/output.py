@@ -8,6 +8,7 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from barnabas_common.printable import printable, printable_json
@@ -56,8 +57,9 @@ def print_message(settings: Settings, text: str, row: Row) -> None:
 
 
 def note(text: str) -> None:
-    """Print a message that is not a result, on stderr."""
-    print(printable(text), file=sys.stderr, flush=True)
+    """Print a message that is not a result, on stderr; what the command does goes on without."""
+    with suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def confirmed(question: str) -> bool:

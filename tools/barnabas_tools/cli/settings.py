@@ -166,6 +166,15 @@ def parse_partition(text: str) -> TopicPartition:
     return TopicPartition(topic, int(number))
 
 
+def checked_states(given: Iterable[str] | None, states: Iterable[str]) -> list[str]:
+    """The states as Kafka spells them, whatever their case; raises UsageFailed for others."""
+    known = {state.lower(): state for state in states}
+    for state in given or ():
+        if state.lower() not in known:
+            raise UsageFailed(f"--state wants one of {', '.join(known.values())}, not {state!r}")
+    return [known[state.lower()] for state in given or ()]
+
+
 def is_int32(text: str) -> bool:
     """Whether a text is a non-negative 32-bit integer in ASCII digits."""
     return text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _MAX_INT32

@@ -141,7 +141,11 @@ def load_layout(directory: Path) -> ClusterLayout | None:
     except OSError as error:
         raise ClusterError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ClusterError(f"{path} does not describe a cluster: {error!r}") from None
+        what = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise ClusterError(
+            f"{path} does not describe a cluster: {what}; end its processes by hand (their pids are"
+            " in the process.json files below), then remove the folder"
+        ) from None
 
 
 def _check_ports(layout: ClusterLayout) -> None:

@@ -13,15 +13,17 @@ import typer
 from barnabas_tools.cli.admin.reset_offsets import (
     Log,
     Target,
+    inside,
     is_selected,
-    new_offset,
     selected,
     target_of,
+    wanted_offset,
 )
 from barnabas_tools.cli.output import counted, note, print_message, print_rows, raise_failures
 from barnabas_tools.cli.settings import (
     CommandFailed,
     UsageFailed,
+    checked_states,
     run_admin,
     run_for_each,
     settings_of,
@@ -72,19 +74,10 @@ def list_groups(
 ) -> None:
     """List the groups of the cluster."""
     settings = settings_of(context)
-    states = checked_states(state)
+    states = checked_states(state, _STATES)
     found = run_admin(settings, lambda admin: admin.list_groups(states, storage.value))
     rows = [{"group": g.group_id, "state": g.group_state, "type": g.protocol_type} for g in found]
     print_rows(settings, ("group", "state", "type"), rows)
-
-
-def checked_states(given: list[str] | None) -> list[str]:
-    """The states as Kafka spells them; raises UsageFailed for others."""
-    known = {state.lower(): state for state in _STATES}
-    for state in given or ():
-        if state.lower() not in known:
-            raise UsageFailed(f"--state wants one of {', '.join(_STATES)}, not {state!r}")
-    return [known[state.lower()] for state in given or ()]
 
 
 @app.command()
@@ -229,7 +222,17 @@ async def _describe(
                 "host": reader and reader.host,
             }
         )
-    return found, rows
+    return found, rows + [_idle_row(name, m) for m in found.members if not m.assignment]
+
+
+def _idle_row(name: str, member: Any) -> dict[str, Any]:
+    """A member without partitions: there are more members than partitions, or no such topic."""
+    return dict.fromkeys(_OFFSETS) | {
+        "group": name,
+        "member_id": member.member_id,
+        "client_id": member.client_id,
+        "host": member.host,
+    }
 
 
 async def _offsets(
@@ -271,6 +274,8 @@ async def _reset(
     if state not in _INACTIVE:
         raise CommandFailed(f"group {name!r} is {state}: stop its members before a reset")
     committed = await admin.list_group_offsets(name, storage)
+    if state == "Dead" and not committed and target.file is None and not topics:
+        raise CommandFailed(f"there is no group {name!r}")
     partitions = await _partitions(admin, topics, target, committed)
     earliest = await _offsets(admin, partitions, EARLIEST_TIMESTAMP)
     latest = await _offsets(admin, partitions, LATEST_TIMESTAMP)
@@ -282,7 +287,13 @@ async def _reset(
         old = committed[tp].offset if tp in committed else None
         found = at_time.get(tp, -1)
         log = Log(earliest[tp], latest[tp], old, found if found >= 0 else None)
-        offsets[tp] = new_offset(tp, target, log)
+        wanted = wanted_offset(tp, target, log)
+        offsets[tp] = inside(wanted, log)
+        if offsets[tp] != wanted:
+            note(
+                f"{tp}: {wanted} is outside the log, from {log.earliest} to {log.latest}:"
+                f" {offsets[tp]}"
+            )
     if execute and offsets:
         await admin.alter_group_offsets(name, offsets, storage)
     return [

@@ -44,23 +44,26 @@ class Log:
     at_time: int | None = None
 
 
-def new_offset(partition: "TopicPartition", target: Target, log: Log) -> int:
+def wanted_offset(partition: "TopicPartition", target: Target, log: Log) -> int:
     """Kafka's rules: without a commit, "current" is the end, and there is nothing to shift."""
     if target.offset is not None:
-        wanted = target.offset
-    elif target.timestamp is not None:
-        wanted = log.latest if log.at_time is None else log.at_time
-    elif target.shift is not None:
+        return target.offset
+    if target.timestamp is not None:
+        return log.latest if log.at_time is None else log.at_time
+    if target.shift is not None:
         if log.committed is None:
             raise UsageFailed(f"{partition} has no committed offset to shift")
-        wanted = log.committed + target.shift
-    elif target.file is not None:
-        wanted = target.file[partition]
-    elif target.current:
-        wanted = log.latest if log.committed is None else log.committed
-    else:
-        wanted = log.earliest if target.earliest else log.latest
-    return max(log.earliest, min(wanted, log.latest))
+        return log.committed + target.shift
+    if target.file is not None:
+        return target.file[partition]
+    if target.current:
+        return log.latest if log.committed is None else log.committed
+    return log.earliest if target.earliest else log.latest
+
+
+def inside(offset: int, log: Log) -> int:
+    """The offset, or the nearest one that a reader can start from."""
+    return max(log.earliest, min(offset, log.latest))
 
 
 def target_of(

@@ -70,7 +70,9 @@ def create(
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option("--replication-factor", "-r", help="Default: 3, or the number of brokers."),
+        typer.Option(
+            "--replication-factor", "-r", help="Default: 3, or the number of brokers, up or down."
+        ),
     ] = None,
     configs: Annotated[
         list[str] | None,
@@ -102,7 +104,8 @@ def create(
 
     async def create_on(admin: "Admin") -> dict[str, Any]:
         brokers = [broker.broker_id for broker in (await admin.describe_cluster()).brokers]
-        factor, wanted = with_defaults(len(brokers), replication_factor, given)
+        known = set(brokers) if replication_factor else {*brokers, *await _brokers_in_use(admin)}
+        factor, wanted = with_defaults(len(known), replication_factor, given)
         replicas = placed
         if assignment == PLAIN:
             count = partitions or await _default_partitions(admin, brokers[0])
@@ -240,6 +243,12 @@ async def _create(
         "replication_factor": created.replication_factor,
         "configs": configs,
     }
+
+
+async def _brokers_in_use(admin: "Admin") -> set[int]:
+    """The brokers with replicas, also those that are down: a topic must not be less safe for it."""
+    partitions = _partitions(await admin.describe_topics())
+    return {broker_id for partition in partitions for broker_id in partition.replicas}
 
 
 async def _default_partitions(admin: "Admin", broker_id: int) -> int:

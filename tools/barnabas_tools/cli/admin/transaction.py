@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from barnabas_tools.cli.output import counted, note, print_message, print_rows
-from barnabas_tools.cli.settings import CommandFailed, UsageFailed, run_admin, settings_of
+from barnabas_tools.cli.settings import (
+    CommandFailed,
+    UsageFailed,
+    checked_states,
+    run_admin,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from barnabas import Admin
@@ -29,6 +35,10 @@ _PRODUCERS = ("producer_id", "producer_epoch", "latest_coordinator_epoch", "last
 _HANGING = ("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch",
             "start_offset", "last_timestamp", "duration_min")  # fmt: skip
 _MINUTE_MS = 60_000
+_STATES = (
+    "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
+    "PrepareEpochFence",
+)  # fmt: skip
 
 TopicOption = Annotated[str | None, typer.Option(help="The topic.")]
 PartitionOption = Annotated[int | None, typer.Option(min=0, help="The partition's number.")]
@@ -58,10 +68,11 @@ def list_transactions(
 ) -> None:
     """List the transactional ids of the cluster."""
     settings = settings_of(context)
+    states = checked_states(state, _STATES)
     found = run_admin(
         settings,
         lambda admin: admin.list_transactions(
-            state or (), producer_id or (), min_duration_ms=duration_filter
+            states, producer_id or (), min_duration_ms=duration_filter
         ),
     )
     rows = [

@@ -11,7 +11,7 @@ import typer
 from barnabas_common.printable import printable
 
 from barnabas_tools.cli.cluster.broker import DiskOption
-from barnabas_tools.cli.output import confirmed, note, print_message, print_rows
+from barnabas_tools.cli.output import confirmed, counted, note, print_message, print_rows
 from barnabas_tools.cli.settings import (
     CommandFailed,
     Settings,
@@ -73,11 +73,20 @@ def start(
     with _one_line_failures():
         from barnabas_tools.local.cluster import LocalCluster
 
-        if port is None and load_layout(directory.absolute()) is None:
-            port = DEFAULT_PORT
+        if load_layout(directory.absolute()) is None:
+            port = DEFAULT_PORT if port is None else port
+        elif given and (running := _find(directory).running_brokers()):
+            options = {"--set": configs, "--disk": disk, "--pause-points": pause_points}
+            named = ", ".join(name for name, value in options.items() if value)
+            verb = "runs" if len(running) == 1 else "run"
+            raise CommandFailed(
+                f"{counted(len(running), 'broker')} of the cluster {verb} already; {named} needs a"
+                " stop and a start"
+            )
         local = LocalCluster(directory, brokers, given, port, report=note)
         if local.complete:
-            _say_it_runs(settings, local, directory, given)
+            text = f"the cluster runs already: {local.bootstrap}"
+            print_message(settings, text, _cluster_row(local, started=False))
             return
         local.start()
         _say_started(settings, local, directory)
@@ -203,15 +212,6 @@ def _cluster_row(local: "LocalCluster", started: bool) -> dict[str, Any]:
         "zookeeper": local.zookeeper_connect,
         "directory": str(local.directory),
     }
-
-
-def _say_it_runs(
-    settings: Settings, local: "LocalCluster", directory: Path, given: dict[str, str]
-) -> None:
-    if given:
-        raise CommandFailed("the cluster runs already; --set needs a stop and a start")
-    text = f"the cluster runs already: {local.bootstrap}"
-    print_message(settings, text, _cluster_row(local, started=False))
 
 
 def _say_started(settings: Settings, local: "LocalCluster", directory: Path) -> None:

@@ -14,8 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas_common.record.batch import BatchHeader, Buffer, CorruptBatch, check_crc, parse_header
+from barnabas_common.record.transactional import marker_in
+
+from barnabas_tools.cli.log.transaction_index_check import check_transaction_index
 
 LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX = ".log", ".index", ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
 EPOCH_FILE = "leader-epoch-checkpoint"
 CLEANER_FILE = "cleaner-offset-checkpoint"
 _SET_ASIDE = re.compile(r"\.[0-9a-f]{32}-(stray|delete)$")
@@ -58,15 +62,15 @@ def check_partition(directory: Path) -> PartitionCheck:
 
     Missing offsets are not faults where compaction may have removed records.
     """
-    check = PartitionCheck(directory)
+    check, compacted = PartitionCheck(directory), is_compacted(directory)
     segments: list[Segment] = []
     for path in segment_files(directory):
         data = path.read_bytes()
         segment = scan(data, int(path.stem))
         segments.append(segment)
         faults = segment.faults + _check_indexes(path, segment)
+        faults += _check_transaction_index(path, _aborted(data, segment), compacted)
         check.faults += [f"{path.name}: {fault}" for fault in faults]
-    compacted = is_compacted(directory)
     check.faults += check_order(segments, compacted)
     check.faults += check_epochs(segments, _read_epochs(directory, check.faults), compacted)
     batches = [batch.header for segment in segments for batch in segment.batches]
@@ -263,6 +267,26 @@ def _check_indexes(path: Path, segment: Segment) -> list[str]:
             faults.append(f"{index.name}: {len(data)} bytes are no whole number of entries")
         faults += [f"{index.name}: {fault}" for fault in check(data, segment)]
     return faults
+
+
+def _aborted(data: Buffer, segment: Segment) -> dict[int, int]:
+    """The producer id of each abort marker, by its offset."""
+    found = {}
+    for position, header, fault in segment.batches:
+        if header.is_control and not fault:
+            marker = marker_in(memoryview(data)[position : position + header.size])
+            if marker is not None and not marker.commit:
+                found[header.last_offset] = header.producer_id
+    return found
+
+
+def _check_transaction_index(path: Path, aborted: dict[int, int], compacted: bool) -> list[str]:
+    """There is a file only where transactions were aborted."""
+    index = path.with_suffix(TRANSACTION_INDEX_SUFFIX)
+    if not index.exists():
+        return []
+    found = check_transaction_index(index.read_bytes(), aborted, compacted)
+    return [f"{index.name}: {fault}" for fault in found]
 
 
 def _read_epochs(directory: Path, faults: list[str]) -> list[tuple[int, int]]:

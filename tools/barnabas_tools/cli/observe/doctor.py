@@ -21,7 +21,7 @@ from barnabas_tools.cli.settings import UsageFailed, check_seconds, run_async, s
 if TYPE_CHECKING:
     from barnabas_common.messages.metadata import MetadataResponse
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 COLUMNS = ("address", "source", "broker", "result")
 TIMEOUT_SECONDS = 3.0

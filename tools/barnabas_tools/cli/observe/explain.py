@@ -53,8 +53,8 @@ _TRANSACTION_HEADINGS = {
 def explain(
     context: typer.Context,
     partition: Annotated[
-        str, typer.Argument(metavar="TOPIC-PARTITION", help="For example flights-0.")
-    ] = "",
+        str | None, typer.Argument(metavar="TOPIC-PARTITION", help="For example flights-0.")
+    ] = None,
     group: Annotated[
         str | None, typer.Option(metavar="GROUP", help="A consumer group instead of a partition.")
     ] = None,
@@ -72,7 +72,7 @@ def explain(
     and events that are no longer stored.
     """
     settings = settings_of(context)
-    if sum((bool(partition), group is not None, transactional_id is not None)) > 1:
+    if sum(named is not None for named in (partition, group, transactional_id)) > 1:
         raise UsageFailed("name a partition, a --group or a --transactional-id: one of them")
     if group is not None:
         of_group = run_admin(settings, lambda admin: admin.explain_group(group))
@@ -83,6 +83,8 @@ def explain(
         subject = {"transactional_id": transactional_id}
         _print_sentences(settings, subject, _TRANSACTION_HEADINGS, said)
         return
+    if partition is None:
+        raise UsageFailed("name a partition, a --group or a --transactional-id")
     topic, number = parse_partition(partition)
     explanation = run_admin(settings, lambda admin: admin.explain(topic, number))
     if settings.json:
