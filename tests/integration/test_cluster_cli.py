@@ -114,6 +114,8 @@ def test_a_line_without_a_key_ends_it_and_the_lines_before_are_counted(shell: Ow
     rows = shell.rows("consume", "keyed", "--from-beginning", "--max-messages", "2")
     assert [row["value"] for row in rows] == ["1", "2"]
     assert {row["log_end_offset"] for row in shell.rows("replica", "status", "keyed")} == {2}
+    large = shell.run("produce", "keyed", stdin=f"d\n{'e' * 1_100_000}\n")
+    assert large.returncode == 1 and "line 2: MESSAGE_TOO_LARGE" in large.stderr
 
 
 def test_topics_are_listed_described_and_deleted(shell: OwnCluster) -> None:

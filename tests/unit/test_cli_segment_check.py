@@ -259,3 +259,21 @@ def test_a_marker_that_was_compacted_away_is_no_fault(partition: Partition) -> N
     with_transaction(partition).write_bytes(ABORTED.pack(0, 7, 21, 22, 23))
     (partition.directory.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 20\n")
     assert check_partition(partition.directory).faults == []
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_dump_says_what_a_marker_says(tmp_path: Path, commit: bool) -> None:
+    file = tmp_path / "00000000000000000000.log"
+    marker = marker_batch(7, 0, commit, 3, BASE_TIME)
+    file.write_bytes(stamp(0, 0, len(marker) - 12) + marker[16:])
+    shown = CliRunner().invoke(app, ["log", "dump", str(file), "--records"]).stdout.splitlines()
+    kind = "COMMIT" if commit else "ABORT"
+    assert shown[-1] == (
+        f"| offset: 0 timestamp: {BASE_TIME} endTxnMarker: {kind} coordinatorEpoch: 3"
+    )
+
+
+def test_a_preview_of_a_log_with_one_segment_says_why_there_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000000.log").write_bytes(batch(0, 1, 0))
+    done = CliRunner().invoke(app, ["log", "dump", str(tmp_path), "--compaction"])
+    assert (done.exit_code, done.stdout) == (0, "") and "only the active segment" in done.stderr

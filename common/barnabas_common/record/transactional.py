@@ -79,9 +79,14 @@ def marker_in(batch: Buffer) -> EndTransactionMarker | None:
         records = read_batch(batch, check_crcs=False)
     except CorruptBatch:
         return None
-    commit = commits(records[0].key) if records else None
+    return marker_of(records[0].key, records[0].value) if records else None
+
+
+def marker_of(key: bytes | None, value: bytes | None) -> EndTransactionMarker | None:
+    """The marker in a control record; None if it is of another type."""
+    commit = commits(key)
     if commit is None:
         return None
-    value = records[0].value or b""
+    value = value or b""
     epoch = _VALUE.unpack_from(value)[1] if len(value) >= _VALUE.size else _NO_EPOCH
     return EndTransactionMarker(commit, epoch)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from barnabas_common.printable import printable
 
-from barnabas_tools.cli.output import json_bytes, print_json, print_rows
+from barnabas_tools.cli.output import json_bytes, note, print_json, print_rows
 from barnabas_tools.cli.settings import CommandFailed, Settings, settings_of
 
 app = typer.Typer(no_args_is_help=True, help="Print and check a broker's log files.")
@@ -117,8 +117,10 @@ def _dump_segment(settings: Settings, file: Path, records: bool) -> bool:
             valid = valid and batch.fault is None
             _print_row(settings, {"segment": str(file), **row} if settings.json else row, "")
             if records and batch.fault is None:
+                control = batch.header.is_control
                 for record in read_batch(data, batch.position):
-                    _print_row(settings, record_row(record, settings.json), "| ")
+                    row = control_row(record) if control else record_row(record, settings.json)
+                    _print_row(settings, row, "| ")
     except CorruptBatch as error:
         raise CommandFailed(f"{file}: {error}") from None
     return valid
@@ -132,6 +134,8 @@ def _dump_compaction(settings: Settings, files: list[Path]) -> None:
 
     from barnabas_tools.cli.log.compaction_preview import preview
 
+    if len(files) == 1:
+        note("there is only the active segment, and a pass leaves it as it is")
     try:
         for found in preview(files, int(time() * 1000)):
             row = {
@@ -180,6 +184,22 @@ def record_row(record: Any, json: bool) -> dict[str, Any]:
         "key": _shown(record.key, json),
         "payload": _shown(record.value, json),
     }
+
+
+def control_row(record: Any) -> dict[str, Any]:
+    """Return a marker as kafka-dump-log names it; a control record of another type has no names."""
+    from barnabas_common.record.transactional import marker_of
+
+    marker = marker_of(record.key, record.value)
+    named = (
+        {}
+        if marker is None
+        else {
+            "endTxnMarker": "COMMIT" if marker.commit else "ABORT",
+            "coordinatorEpoch": marker.coordinator_epoch,
+        }
+    )
+    return {"offset": record.offset, "timestamp": record.timestamp, **named}
 
 
 def _header(header: tuple[str, object]) -> str:

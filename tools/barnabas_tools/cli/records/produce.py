@@ -136,6 +136,7 @@ async def _produce(
     descriptor: int,
 ) -> None:
     from barnabas import Producer
+    from barnabas_common.errors import MessageTooLargeError
     from barnabas_common.runtime import TaskScope
 
     # The producer logs each failed batch; `deliveries` reports them already, and only the first.
@@ -155,9 +156,12 @@ async def _produce(
             async for line in lines(descriptor):
                 number += 1
                 key, value = split_line(line, separator, number)
-                await producer.send(
-                    topic, value, key=key, partition=partition, on_delivery=deliveries.settle
-                )
+                try:
+                    await producer.send(
+                        topic, value, key=key, partition=partition, on_delivery=deliveries.settle
+                    )
+                except MessageTooLargeError as error:
+                    raise CommandFailed(f"line {number}: {error}") from None
             await producer.flush()
     except BaseException:
         deliveries.report()  # earlier lines are on the brokers
