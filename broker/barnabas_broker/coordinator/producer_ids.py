@@ -5,8 +5,9 @@ while ZooKeeper is down. What is left of a block when its process ends is never 
 
 The znode that names the latest block may be set back, deleted, or restored with ZooKeeper from an
 older copy. Two producers would then have one id, and a leader would take the records of one for
-retries of the other's. So a block lies above the last one of this process. The first lies behind a
-wide gap if the broker's directories are newer than ZooKeeper.
+retries of the other's. So a block lies above the last one of this process. If the broker's
+directories are newer than ZooKeeper, the first one lies above the time in microseconds: the same
+copy may be restored again later, and no cluster starts a thousand producers in a millisecond.
 """
 
 import asyncio
@@ -24,15 +25,14 @@ logger = logging.getLogger(__name__)
 # Less than a client waits for an answer; it asks again.
 _LONGEST_WAIT_SECONDS = 1.0
 
-# More than all brokers give out in the time between two copies of ZooKeeper; there are 2^63 ids.
-_GAP_AFTER_A_RESTORE = 1_000_000_000
+_IDS_PER_MS = 1000
 
 
 class ProducerIdManager:
     """`store` returns that of the current ZooKeeper session, None without one.
 
     `is_ahead` returns whether this broker's directories are newer than what ZooKeeper had when it
-    started.
+    started. `wall_ms` is the time since 1970.
     """
 
     def __init__(
@@ -40,10 +40,12 @@ class ProducerIdManager:
         broker_id: int,
         store: Callable[[], Store | None],
         is_ahead: Callable[[], bool] = lambda: False,
+        wall_ms: Callable[[], int] = lambda: 0,
     ) -> None:
         self._broker_id = broker_id
         self._store = store
         self._is_ahead = is_ahead
+        self._wall_ms = wall_ms
         self._newest = -1
         self._ids = range(0)
         self._taking = asyncio.Lock()
@@ -76,10 +78,11 @@ class ProducerIdManager:
         store = self._store()
         if store is None:
             raise CoordinatorLoadInProgressError("this broker has no ZooKeeper session now")
-        is_first = self._newest < 0
-        skip = _GAP_AFTER_A_RESTORE if is_first and self._is_ahead() else 0
+        above = self._newest
+        if above < 0 and self._is_ahead():
+            above = self._wall_ms() * _IDS_PER_MS
         try:
-            block = await take_block(store, self._broker_id, self._newest, skip)
+            block = await take_block(store, self._broker_id, above)
         except MalformedZnode as error:
             store.report(error)
             raise CoordinatorLoadInProgressError(str(error)) from error

@@ -112,6 +112,7 @@ class Broker:
             self.broker_id,
             lambda: self.membership.store,
             lambda: self.log_dir_stamps.is_ahead,
+            world.runtime.clock.wall_ms,
         )
         self.transactions = TransactionCoordinator(self._transaction_context())
         self.config_changes = ConfigChanges(

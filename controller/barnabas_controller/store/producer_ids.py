@@ -25,12 +25,9 @@ class ProducerIdBlock(NamedTuple):
     last: int
 
 
-async def take_block(
-    store: Store, broker_id: int, above: int = -1, skip: int = 0
-) -> ProducerIdBlock:
-    """Take the next block for a broker: above the id `above`, and behind `skip` ids left out.
-
-    Both are for a znode that may name an older block than the last one.
+async def take_block(store: Store, broker_id: int, above: int = -1) -> ProducerIdBlock:
+    """Take the next block for a broker: above the id `above`, as the znode may name an older block
+    than the last one.
 
     A block whose write got no answer is left alone, and the next one taken: the znode would look
     the same if an earlier process of this broker had written it.
@@ -45,7 +42,7 @@ async def take_block(
             await store.ensure(PRODUCER_ID_BLOCK, None)
             continue
         data, stat = found
-        block = next_block(decode_block(data), broker_id, above, skip)
+        block = next_block(decode_block(data), broker_id, above)
         try:
             await store.session.set(PRODUCER_ID_BLOCK, encode_block(block), stat.version)
         except (BadVersion, ConnectionLoss, NoNode):
@@ -53,11 +50,9 @@ async def take_block(
         return block
 
 
-def next_block(
-    latest: ProducerIdBlock | None, broker_id: int, above: int = -1, skip: int = 0
-) -> ProducerIdBlock:
+def next_block(latest: ProducerIdBlock | None, broker_id: int, above: int = -1) -> ProducerIdBlock:
     """The block after `latest`, or the first one. Raises MalformedZnode after the last one."""
-    first = max(-1 if latest is None else latest.last, above) + 1 + skip
+    first = max(-1 if latest is None else latest.last, above) + 1
     if first > MAX_LONG - BLOCK_SIZE:
         raise MalformedZnode(PRODUCER_ID_BLOCK, f"no producer ids are left after {first - 1}")
     return ProducerIdBlock(broker_id, first, first + BLOCK_SIZE - 1)
