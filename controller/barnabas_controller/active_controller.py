@@ -75,6 +75,7 @@ class ActiveController:
             lambda name, handler: enqueue(self, name, handler),
             events,
             self._on_repaired,
+            self._ask_all,
         )
         self.partitions = PartitionStateMachine(term)
         self.replicas = ReplicaStateMachine(term)

@@ -38,6 +38,8 @@ class ControllerTerm:
     # Awaited with the states, and the cause, when their znodes or those of their topics were
     # invalid and have been repaired.
     on_repaired: Callable[[Mapping[TopicPartition, WrittenState], str], Awaitable[None]]
+    # Called with partitions whose elections wait until their replicas have said what they hold.
+    ask_replicas: Callable[[list[TopicPartition]], None]
 
     @property
     def store(self) -> Store:

@@ -45,6 +45,36 @@ def test_a_state_written_back_is_elected_above_what_the_replicas_hold(seed: int)
     in_a_cluster(test, seed)
 
 
+@pytest.mark.parametrize("gone", ["a follower", "the leader"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_controller_that_knows_a_newer_state_does_not_wait_for_another_controller(
+    seed: int, gone: str
+) -> None:
+    """The ISR shrinks and another leader is elected, as if nothing had been written."""
+
+    async def test(scene: Scene) -> None:
+        cluster, path = scene.cluster, znodes.state_path(TP)
+        old = data(cluster, path)
+        for _ in range(2):
+            await scene.restart_leader()
+        await scene.produce()
+        cluster.zookeeper.put(path, old)
+        leader, now = scene.leader_in_fact(), controller(cluster)
+        others = [b for b in cluster.broker_ids if b not in (leader, now)]
+        victim = leader if gone == "the leader" else others[0]
+        cluster.kill(victim)
+        await asyncio.sleep(20)
+        await scene.produce()
+        if victim != now:
+            assert controller(cluster) == now
+        cluster.start_broker(victim)
+        await cluster.serving()
+        await scene.check()
+        assert scene.events(EventKind.EPOCH_RAISED)
+
+    in_a_cluster(test, seed)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_state_written_back_whose_leader_is_gone_is_not_elected_from(seed: int) -> None:
     """Two elections from it would reach the leader epoch that replicas hold, with another leader.

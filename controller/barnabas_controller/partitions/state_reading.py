@@ -3,11 +3,14 @@
 Only the controller, and leaders that cannot reach it, write the state znodes. A state that is
 malformed, or that neither would write, was changed from outside. No leader is elected from such a
 state. The partition stays as it is, an event names the reason, and the znode is watched until it is
-repaired.
+repaired. A state with an earlier leader epoch than the controller knows is not awaited: its
+replicas are asked what they hold, and an election above that follows (`raised_epoch.py`).
 """
 
 import logging
 from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from barnabas_common.topic_partition import TopicPartition
@@ -32,13 +35,16 @@ logger = logging.getLogger(__name__)
 _ABSURD_EPOCH = 2**30
 
 
+class OlderState(MalformedZnode):
+    """A state with an earlier leader epoch than this controller has read or written."""
+
+
 def why_invalid(
     state: LeaderAndIsr,
     assignment: Collection[int],
-    known: LeaderAndIsr | None,
     controller_epoch: int,
 ) -> str | None:
-    """Why a state is invalid, or None; `known` is the state that the controller last read."""
+    """Why a state is invalid, or None."""
     unassigned = [replica for replica in state.isr if replica not in assignment]
     if unassigned:
         return (
@@ -50,10 +56,6 @@ def why_invalid(
         return f"the leader {state.leader} is not in the ISR {list(state.isr)}"
     if state.leader_epoch < 0:
         return f"the leader epoch {state.leader_epoch} is negative"
-    if known is not None and state.leader_epoch < known.leader_epoch:
-        return (
-            f"the leader epoch {state.leader_epoch} is below {known.leader_epoch}, an earlier one"
-        )
     if state.recovery_state not in (RECOVERED, RECOVERING):
         return f"there is no recovery state {state.recovery_state}"
     if state.controller_epoch > controller_epoch:
@@ -110,6 +112,8 @@ async def _read(
             return await _read(term, partition, partial(_changed, term, partition))
         term.store.report(error, partition)
         term.context.invalid_states[partition] = error.why
+        if isinstance(error, OlderState):
+            term.enqueue(f"{partition} has an older state", partial(_replace, term, partition))
         return None
     term.context.invalid_states.pop(partition, None)
     return written
@@ -118,13 +122,34 @@ async def _read(
 def _check(term: ControllerTerm, partition: TopicPartition, state: LeaderAndIsr) -> None:
     context, epoch = term.context, term.fenced.epoch.number
     known = context.leadership.get(partition)
-    why = why_invalid(state, context.replicas(partition), known, epoch)
+    path = znodes.state_path(partition)
+    why = why_invalid(state, context.replicas(partition), epoch)
     if why is not None:
-        raise MalformedZnode(znodes.state_path(partition), why)
+        raise MalformedZnode(path, why)
+    if known is not None and state.leader_epoch < known.leader_epoch:
+        raise OlderState(
+            path, f"the leader epoch {state.leader_epoch} is below {known.leader_epoch}"
+        )
 
 
 def _changed(term: ControllerTerm, partition: TopicPartition, _: WatchEvent) -> None:
     term.enqueue(f"the state of {partition} changed", partial(_look_again, term, partition))
+
+
+async def _replace(term: ControllerTerm, partition: TopicPartition) -> None:
+    """Have an election held above a state that is older than the one this controller knows."""
+    context = term.context
+    known, written = context.leadership.get(partition), None
+    if known is not None and partition in context.invalid_states:
+        with suppress(MalformedZnode):
+            written = await term.store.written_state(partition)
+    if known is None or written is None or written.state.leader_epoch >= known.leader_epoch:
+        return  # the watch tells when it is repaired
+    del context.invalid_states[partition]
+    version = written.state.partition_epoch
+    context.leadership[partition] = replace(known, partition_epoch=version)
+    if partition not in context.unconfirmed:
+        term.ask_replicas([partition])
 
 
 async def _look_again(term: ControllerTerm, partition: TopicPartition) -> None:
