@@ -163,6 +163,27 @@ PARTITIONS = Section(
             "simulation/test_states_written_back.py::test_an_election_while_the_refusals_settle_names_no_second_leader_for_an_epoch",
         ),
         opposite(
+            "A state in ZooKeeper with an earlier leader epoch than this controller knows",
+            "partitions/state_reading.py",
+            "        if isinstance(error, OlderState):\n",
+            "        if False:\n",
+            "simulation/test_states_written_back.py::test_a_controller_that_knows_a_newer_state_does_not_wait_for_another_controller",
+        ),
+        opposite(
+            "... an answer of a replica that has proved the state",
+            "partitions/unconfirmed_states.py",
+            "        await self._go_on_where_confirmed()\n",
+            "",
+            "simulation/test_unconfirmed_states.py::test_a_replica_that_registers_late_makes_no_partition_wait",
+        ),
+        opposite(
+            "... an answer of a replica that has proved the state",
+            "eligibility/raised_epoch.py",
+            "state.proved_at.get(broker.broker_id) == broker.epoch == ahead_since\n",
+            "state.proved_at.get(broker.broker_id) is not None\n",
+            "unit/test_raised_epoch.py::test_only_the_incarnation_that_is_ahead_confirms_a_state_by_its_proof",
+        ),
+        opposite(
             "... the replicas with the same last record",
             "eligibility/raised_epoch.py",
             "    return best, same, same\n",

@@ -89,6 +89,37 @@ def test_the_replicas_with_the_newest_log_are_in_sync_at_once(seed: int) -> None
     in_a_cluster(test, seed)
 
 
+@pytest.mark.parametrize("dies", [True, False])
+@pytest.mark.parametrize("late", [1, 2, 3])
+def test_a_replica_that_registers_late_makes_no_partition_wait(late: int, dies: bool) -> None:
+    """It is ahead of ZooKeeper too, so the state that was written without it is unconfirmed again.
+    The leader dies at that moment, before the late replica could join the ISR."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        restore(scene, await copied(scene))
+        for broker_id in cluster.broker_ids:
+            if broker_id != late:
+                cluster.start_broker(broker_id)
+        await asyncio.sleep(120)
+        await scene.produce(400)
+        cluster.start_broker(late)
+        while cluster.zookeeper.tree.find(znodes.broker_path(late)) is None:
+            await asyncio.sleep(0.0005)
+        if dies:
+            leader = scene.leader()
+            cluster.kill(leader)
+            async with asyncio.timeout(20):
+                while scene.leader() in (leader, -1):
+                    await asyncio.sleep(0.05)
+            await scene.produce()
+            cluster.start_broker(leader)
+        await cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test)
+
+
 def test_a_replica_whose_log_is_lost_has_told_nothing() -> None:
     """Of the two with the records one has lost its folder, and the other is away."""
 

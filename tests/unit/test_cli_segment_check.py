@@ -238,7 +238,7 @@ def with_transaction(partition: Partition) -> Path:
     ("content", "fault"),
     [
         (ABORTED.pack(0, 7, 21, 23, 24), None),
-        (ABORTED.pack(0, 7, 21, 23, 24)[:-1], "no whole number of entries"),
+        (ABORTED.pack(0, 7, 21, 23, 24)[:-1], "not a whole number of entries"),
         (b"\x07" * 34, "version 1799 is not 0"),
         (ABORTED.pack(0, 8, 21, 23, 24), "producer id 8, but the marker at offset 23 is of 7"),
         (ABORTED.pack(0, 7, 21, 22, 23), "there is no abort marker at offset 22"),

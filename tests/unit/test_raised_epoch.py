@@ -7,6 +7,7 @@ from barnabas_common.messages.control import HeldRole
 from barnabas_controller.election.decision import Elected, Unchanged
 from barnabas_controller.eligibility.raised_epoch import (
     elect_above,
+    is_confirmed_by,
     is_unconfirmed,
     may_lack_records,
     without_unknown_members,
@@ -148,6 +149,22 @@ def test_the_isr_are_the_replicas_with_the_newest_log_and_they_have_proved_it() 
     decision = elect_above(STATE, logs, (1, 2, 3, 4), (1, 2, 3, 4), "because")
     assert isinstance(decision, Elected)
     assert (decision.state.leader, decision.state.isr, decision.proved) == (1, (1, 3), (1, 3))
+
+
+def test_replicas_with_the_newest_log_stay_in_the_isr_although_all_have_lost_something() -> None:
+    logs = dict.fromkeys(ALL, held(6, log=6, end=50))
+    decision = elect_above(STATE, logs, ALL, ALL, "because", confirmed=False, lost=ALL)
+    assert isinstance(decision, Elected)
+    assert (decision.state.isr, decision.proved) == (ALL, ALL)
+
+
+def test_only_the_incarnation_that_is_ahead_confirms_a_state_by_its_proof() -> None:
+    state = replace(STATE, proved_at={2: 51, 3: 40})
+    ahead, again = AHEAD_SINCE_REGISTRATION, 51
+    assert is_confirmed_by(state, Broker(2, (), epoch=51, ahead_since=ahead))
+    assert not is_confirmed_by(state, Broker(2, (), epoch=51)), "not ahead"
+    assert not is_confirmed_by(state, Broker(2, (), epoch=60, ahead_since=again)), "restarted"
+    assert not is_confirmed_by(state, Broker(3, (), epoch=52, ahead_since=ahead)), "an older proof"
 
 
 def test_of_what_a_running_leader_says_of_its_followers_nothing_is_proved() -> None:

@@ -46,8 +46,8 @@ def place(request: DescribeEventsRequest, log: EventLog) -> int:
 
 
 def is_wanted(event: Event, topics: frozenset[str]) -> bool:
-    """Whether an event is of one of these topics, or of a broker; those of groups and transactions
-    name no topic."""
+    """Whether an event concerns one of these topics, or a broker. Events of groups and transactions
+    do not, because they name no topic."""
     if not topics:
         return True
     if event.topic_partition is not None:

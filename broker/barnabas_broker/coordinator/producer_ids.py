@@ -7,7 +7,8 @@ The znode that names the latest block may be set back, deleted, or restored with
 older copy. Two producers would then have one id, and a leader would take the records of one for
 retries of the other's. So a block lies above the last one of this process. If the broker's
 directories are newer than ZooKeeper, the first one lies above the time in microseconds: the same
-copy may be restored again later, and no cluster starts a thousand producers in a millisecond.
+copy may be restored again later, and no cluster starts a thousand producers in a millisecond. That
+needs clocks which are not set back between the two.
 """
 
 import asyncio

@@ -93,7 +93,8 @@ class ReplicaManager:
     """Call `start` before the first request and `shutdown` after the last.
 
     `produces`, `consumer_fetches`, `follower_fetches`, `offsets` and `roles` answer requests;
-    `coordinator_reads` is for this broker's coordinators. `damaged` are the replicas whose log is.
+    `coordinator_reads` is for this broker's coordinators. `damaged` has the replicas with a
+    damaged log.
     """
 
     def __init__(self, context: ReplicaContext) -> None:

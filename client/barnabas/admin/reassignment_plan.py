@@ -31,8 +31,8 @@ def plan_reassignment(
     for partition, replicas in current.items():
         if len(replicas) > len(usable):
             raise InvalidArgumentError(
-                f"{partition} has {len(replicas)} replicas, and there are brokers for"
-                f" {len(usable)} only"
+                f"{partition} has {len(replicas)} replicas, but brokers for only {len(usable)} are"
+                " named"
             )
     plan = {partition: list(replicas) for partition, replicas in sorted(current.items())}
     load = Counter(dict.fromkeys(usable, 0))

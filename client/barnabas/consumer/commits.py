@@ -93,7 +93,8 @@ class Commits:
     async def commit(self, offsets: Offsets, timeout: float) -> None:
         """Returns when the coordinator has stored them; retries for `timeout` seconds.
 
-        A topic that stays unknown is not waited for: later commits, and `close`, wait for this one.
+        It gives up on a topic that stays unknown, because later commits, and `close`, wait behind
+        it.
         """
         only_existing = give_up_unknown(self._coordinator.cluster.clock)
         failure = await self._enqueue(offsets, timeout, only_existing)

@@ -97,7 +97,6 @@ class Consumer(InGroup):
             finally:
                 self._closing = False
                 self.pending.clear()
-                self._held.clear()
 
     # What to read
 

@@ -192,7 +192,9 @@ class BrokerFetcher:
             answered = await self._fetch(plan)
             if not answered and plan.held_back:
                 await self._sleep(max(self._config.fetch_max_wait_ms / 1000, _EMPTY_PAUSE))
-            elif not answered and not (plan.request.max_wait_ms and plan.request.min_bytes):
+            elif not answered and not (
+                self._config.fetch_max_wait_ms and self._config.fetch_min_bytes
+            ):
                 await self._sleep(_EMPTY_PAUSE)
 
     def _plan(self) -> tuple[_Plan | None, float | None]:

@@ -152,7 +152,7 @@ def _of_event(event: Event) -> str:
     match event.kind:
         case EventKind.TRANSACTION_INITIALIZED:
             if epoch == 0:
-                return f"its first producer has epoch 0, and no other was fenced: {event.cause}"
+                return f"its first producer has epoch 0, so none was fenced: {event.cause}"
             return f"every epoch below {epoch} was fenced: {event.cause}"
         case EventKind.TRANSACTION_FENCED:
             return f"the open transaction was aborted and its producer fenced: {event.cause}"

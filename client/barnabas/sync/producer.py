@@ -100,8 +100,6 @@ class Producer(Blocking):
 
     def send_batch(self, topic: str, partition: int, batch: bytes) -> RecordMetadata:
         """Send record batches built elsewhere and wait; returns where their first record is."""
-        if isinstance(batch, bytearray | memoryview):
-            batch = bytes(batch)
 
         async def deliver() -> RecordMetadata:
             await self._lane.drained()

@@ -32,12 +32,24 @@ def is_unconfirmed(
     """Whether the state may come from an older copy of ZooKeeper than a replica has seen.
 
     It is confirmed as soon as a replica has proved that it has every committed record since the
-    last of the replicas that are ahead of ZooKeeper registered. The first of them may have been
-    ahead before an earlier restore only.
+    last of the replicas that are ahead of ZooKeeper registered. One that registered earlier may
+    have been ahead of an earlier copy only.
     """
     known = [brokers[r].ahead_of_zookeeper_since for r in assignment if r in brokers]
     ahead = [epoch for epoch in known if epoch is not None]
     return bool(ahead) and not any(epoch >= max(ahead) for epoch in state.proved_at.values())
+
+
+def is_confirmed_by(state: LeaderAndIsr, broker: Broker) -> bool:
+    """Whether the state was written after this broker had registered as ahead of ZooKeeper.
+
+    The broker must have answered: after a restore, ZooKeeper has its earlier registration for a
+    session timeout.
+    """
+    ahead_since = broker.ahead_of_zookeeper_since
+    return ahead_since is not None and (
+        state.proved_at.get(broker.broker_id) == broker.epoch == ahead_since
+    )
 
 
 def may_lack_records(state: LeaderAndIsr, broker: Broker) -> bool:
@@ -147,7 +159,8 @@ def elect_above(
         of_newest = [h for h in known if h.leader_epoch == newest]
         awaited = [replica for replica in assignment if replica not in given_up]
         leader, isr, proved = _by_what_is_held(state, held, assignment, of_newest, awaited)
-        isr = [member for member in isr if member == leader or member not in lost] or isr
+        kept = [m for m in isr if m == leader or m in proved or m not in lost]
+        isr = kept or isr
         leader = leader if leader in live else NO_LEADER
     elected = state.with_leader(leader, [replica for replica in isr if replica in assignment])
     # The version of the state's znode counts its writes, and so the leader epochs that were given:

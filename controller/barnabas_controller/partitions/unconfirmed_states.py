@@ -37,6 +37,7 @@ from barnabas_controller.election.decision import Decision, Elected, Unchanged
 from barnabas_controller.eligibility.current import minimum_isrs
 from barnabas_controller.eligibility.min_isr import NO_MINIMUM
 from barnabas_controller.eligibility.raised_epoch import (
+    is_confirmed_by,
     is_outdated,
     is_unconfirmed,
     leader_goes_on,
@@ -249,7 +250,32 @@ class UnconfirmedStates:
 
     async def elect_where_answered(self) -> None:
         """Elect where the answers that are there are enough."""
+        await self._go_on_where_confirmed()
         await self._elect(await self._answered())
+
+    async def _go_on_where_confirmed(self) -> None:
+        """Hold ordinary elections where an answer shows that the state is not from an older copy.
+
+        A replica that is ahead and registers late makes states unconfirmed that were written since.
+        """
+        context = self._context
+        confirmed = [p for p in context.unconfirmed if self._is_confirmed(p)]
+        for partition in confirmed:
+            del context.unconfirmed[partition], context.held_roles[partition]
+        if confirmed:
+            why = "a replica has answered that proved the state after the restore"
+            await self._partitions.elect(confirmed, why)
+
+    def _is_confirmed(self, partition: TopicPartition) -> bool:
+        context, state = self._context, self._context.leadership.get(partition)
+        if state is None or context.unconfirmed[partition].unknown:
+            return False
+        answered = [r for r in context.replicas(partition) if r not in self._missing(partition)]
+        return (
+            any(is_confirmed_by(state, context.brokers[replica]) for replica in answered)
+            and self._newer_told(partition, state) is None
+            and not is_outdated(state, context.held_roles[partition].values())
+        )
 
     async def elect_now(self, partitions: Iterable[TopicPartition]) -> None:
         """Elect by the answers that are there, although records may be lost."""

@@ -144,7 +144,7 @@ def load_layout(directory: Path) -> ClusterLayout | None:
         what = f"{error} is missing" if isinstance(error, KeyError) else error
         raise ClusterError(
             f"{path} does not describe a cluster: {what}; end its processes by hand (their pids are"
-            " in the process.json files below), then remove the folder"
+            " in its process.json files), then remove the folder"
         ) from None
 
 

@@ -70,9 +70,7 @@ def create(
     ] = None,
     replication_factor: Annotated[
         int | None,
-        typer.Option(
-            "--replication-factor", "-r", help="Default: 3, or the number of brokers, up or down."
-        ),
+        typer.Option("--replication-factor", "-r", help="Default: 3, or the number of brokers."),
     ] = None,
     configs: Annotated[
         list[str] | None,
@@ -246,7 +244,8 @@ async def _create(
 
 
 async def _brokers_in_use(admin: "Admin") -> set[int]:
-    """The brokers with replicas, also those that are down: a topic must not be less safe for it."""
+    """The brokers with replicas, also those that are down: they count for the default, so that no
+    topic is less safe because it was created meanwhile."""
     partitions = _partitions(await admin.describe_topics())
     return {broker_id for partition in partitions for broker_id in partition.replicas}
 

@@ -22,7 +22,7 @@ def check_transaction_index(
     faults: list[str] = []
     whole = len(data) - len(data) % _ENTRY.size
     if whole < len(data):
-        faults.append(f"{len(data)} bytes are no whole number of entries")
+        faults.append(f"{len(data)} bytes are not a whole number of entries")
     previous = -1
     for number, entry in enumerate(_ENTRY.iter_unpack(data[:whole])):
         version, producer_id, first, last, stable = entry
