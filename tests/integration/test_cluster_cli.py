@@ -12,37 +12,12 @@ import pytest
 from barnabas import Admin
 from barnabas_tools.local.cluster import LOCK_FILE, LocalCluster
 from barnabas_tools.local.errors import ClusterError
-from barnabas_tools.local.ports import free_ports
-from barnabas_tools.local.process import ProcessRecord
 
-from tests.support.shell import COMMAND, Shell
+from tests.support.own_cluster import OwnCluster
+from tests.support.shell import COMMAND
 from tests.support.zookeeper_client import zookeeper
 
 pytestmark = pytest.mark.integration
-
-
-class OwnCluster(Shell):
-    """A shell with its own ports, for a cluster that is started in the folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.port = consecutive_ports(3)
-        super().__init__(",".join(f"127.0.0.1:{self.port + i}" for i in range(3)), folder)
-        self.started_in = folder
-
-    def processes(self) -> list[ProcessRecord]:
-        records = map(ProcessRecord.load, (self.started_in / ".barnabas").glob("*/process.json"))
-        return [record for record in records if record is not None and record.alive]
-
-
-def consecutive_ports(count: int) -> int:
-    """Return the first of `count` consecutive free ports whose internal ports are free too."""
-    from barnabas_tools.local.ports import is_taken
-
-    while True:
-        (first,) = free_ports(1)
-        wanted = [first + i + distance for i in range(count) for distance in (0, 10_000)]
-        if not any(map(is_taken, wanted)):
-            return first
 
 
 @pytest.fixture(scope="module")
@@ -322,19 +297,6 @@ def test_a_topic_is_no_less_safe_because_a_broker_is_down(shell: OwnCluster) -> 
     assert refused.returncode == 1 and "INVALID_REPLICATION_FACTOR" in refused.stderr
     assert "replication factor 2" in shell.ok("topic", "create", "chosen", "-r", "2")
     shell.ok("cluster", "restart", "2")
-
-
-def test_progress_that_cannot_be_written_decides_nothing(tmp_path: Path) -> None:
-    own = OwnCluster(tmp_path)
-    for command in (f"start --brokers 1 --port {own.port}", "stop"):
-        line = f"{' '.join(COMMAND)} cluster {command} 2>&1 | head -1; exit ${{PIPESTATUS[0]}}"
-        done = subprocess.run(
-            ["bash", "-c", line], cwd=own.folder, env=own.environment, capture_output=True,
-            text=True, timeout=120,
-        )  # fmt: skip
-        assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stdout + done.stderr
-        assert len(own.processes()) == (2 if command.startswith("start") else 0)
-    own.ok("cluster", "destroy", "--yes")
 
 
 def test_health_is_told_to_programs_too(shell: OwnCluster) -> None:

@@ -156,7 +156,7 @@ async def test_what_is_wrong_is_said_with_kafkas_name(cluster: LocalCluster) -> 
         check(1, "UNKNOWN_TOPIC_OR_PARTITION", *execute, "nobody-0=1"),
         check(1, "NO_REASSIGNMENT_IN_PROGRESS", "reassign", "cancel", "--partition", f"{TOPIC}-0"),
         check(1, "not live", "reassign", "plan", "--brokers", "1,2,99"),
-        check(2, "for only 2", "reassign", "plan", "--brokers", "1,2", "-t", TOPIC),
+        check(2, "only 2 brokers", "reassign", "plan", "--brokers", "1,2", "-t", TOPIC),
         check(1, "INVALID_PARTITIONS", "topic", "alter", TOPIC, "--partitions", "3"),
         check(1, "segment.size", "topic", "alter", TOPIC, "-p", "9", "--set", "segment.size=1"),
     )

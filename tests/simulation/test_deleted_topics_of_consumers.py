@@ -1,11 +1,13 @@
-"""Topics that are deleted while a consumer has read from them, and has not committed that yet."""
+"""Commits for topics that are gone, most often deleted after a consumer has read from them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from barnabas import Admin, Consumer, ConsumerRecord, Producer, ProducerRecord, exactly_once
+from barnabas.errors import UnknownTopicOrPartitionError
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
@@ -100,6 +102,34 @@ def test_a_commit_that_is_cancelled_does_not_hold_up_the_next() -> None:
             committed = (await consumer.committed([KEPT]))[KEPT]
             assert committed is not None
             assert committed.offset == 1
+
+    story(scenario)
+
+
+def test_a_commit_for_a_topic_that_does_not_exist_holds_up_no_other() -> None:
+    async def scenario(cluster: SimulatedCluster, admin: Admin) -> None:
+        runtime, loop = cluster.client_runtime("member"), asyncio.get_running_loop()
+        async with Consumer(
+            bootstrap_servers=cluster.bootstrap,
+            group_id="g",
+            runtime=runtime,
+            enable_auto_commit=False,
+        ) as consumer:
+            consumer.assign([KEPT])
+            began = loop.time()
+            refused = asyncio.ensure_future(consumer.commit({("missing", 0): 1}))
+            await asyncio.sleep(0.1)
+            await consumer.commit({KEPT: 1})
+            with pytest.raises(UnknownTopicOrPartitionError, match="missing-0"):
+                await refused
+            assert loop.time() - began <= 5
+            again = asyncio.ensure_future(consumer.commit({("missing", 0): 1}))
+            consumer.commit_async({KEPT: 2})
+            await asyncio.sleep(0.1)
+        with suppress(UnknownTopicOrPartitionError):
+            await again
+        committed = await admin.list_group_offsets("g")
+        assert committed[KEPT].offset == 2, "sent before the consumer was closed"
 
     story(scenario)
 

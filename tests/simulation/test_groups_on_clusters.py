@@ -3,12 +3,11 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
 from barnabas import Admin, Consumer, Producer
-from barnabas.errors import GroupIdNotFoundError, UnknownTopicOrPartitionError
+from barnabas.errors import GroupIdNotFoundError
 from barnabas.group.explaining import About
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.cluster import SimulatedCluster
@@ -135,35 +134,6 @@ def test_three_members_share_a_topic_and_describe_shows_them() -> None:
             await admin.delete_groups(["g"])
             assert await admin.list_groups() == []
         assert set(workers.done.values()) == {1}
-
-    story(scenario)
-
-
-def test_a_commit_for_a_topic_that_does_not_exist_holds_up_no_other() -> None:
-    async def scenario(cluster: SimulatedCluster) -> None:
-        runtime, loop = cluster.client_runtime("member"), asyncio.get_running_loop()
-        async with Consumer(
-            bootstrap_servers=cluster.bootstrap,
-            group_id="g",
-            runtime=runtime,
-            enable_auto_commit=False,
-        ) as consumer:
-            consumer.assign(PARTITIONS)
-            began = loop.time()
-            refused = asyncio.ensure_future(consumer.commit({("missing", 0): 1}))
-            await asyncio.sleep(0.1)
-            await consumer.commit({PARTITIONS[0]: 1})
-            with pytest.raises(UnknownTopicOrPartitionError, match="missing-0"):
-                await refused
-            assert loop.time() - began <= 5
-            again = asyncio.ensure_future(consumer.commit({("missing", 0): 1}))
-            consumer.commit_async({PARTITIONS[0]: 2})
-            await asyncio.sleep(0.1)
-        with suppress(UnknownTopicOrPartitionError):
-            await again
-        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
-            committed = await admin.list_group_offsets("g")
-            assert committed[PARTITIONS[0]].offset == 2, "sent before the consumer was closed"
 
     story(scenario)
 

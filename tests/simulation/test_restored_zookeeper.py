@@ -125,9 +125,7 @@ def test_what_was_proved_since_an_earlier_restore_proves_nothing_after_the_next(
         copy = cluster.zookeeper.copy()
         await asyncio.sleep(15)
         restore(scene, copy)
-        for broker_id in cluster.broker_ids:
-            cluster.start_broker(broker_id)
-        await cluster.serving()
+        await scene.start_all()
         await scene.whole()
         assert all(b.membership.ahead_since is not None for b in cluster.brokers().values())
         await asyncio.sleep(15)
@@ -136,9 +134,7 @@ def test_what_was_proved_since_an_earlier_restore_proves_nothing_after_the_next(
         await asyncio.sleep(15)
         await scene.produce()
         restore(scene, copy)
-        for broker_id in cluster.broker_ids:
-            cluster.start_broker(broker_id)
-        await cluster.serving()
+        await scene.start_all()
         await scene.check()
 
     in_a_cluster(test, seed)
@@ -156,9 +152,7 @@ def test_a_history_from_the_future_is_forgotten_aloud() -> None:
             await cluster.serving()
         await scene.whole()
         restore(scene, copy)
-        for broker_id in cluster.broker_ids:
-            cluster.start_broker(broker_id)
-        await cluster.serving()
+        await scene.start_all()
         await scene.check()
         causes = [event.cause for event in scene.events(EventKind.REGISTERED_ANEW)]
         assert any("restored from an older copy" in cause for cause in causes)

@@ -42,6 +42,12 @@ class Scene:
             if (found := broker.replica_manager.partitions.get(TP)) and found.leadership
         )
 
+    async def start_all(self) -> None:
+        """Start every broker; none runs."""
+        for broker_id in self.cluster.broker_ids:
+            self.cluster.start_broker(broker_id)
+        await self.cluster.serving()
+
     async def whole(self, within: float = SECONDS_TO_HEAL) -> None:
         """Wait until the three replicas are in sync and agree about the leader."""
         async with asyncio.timeout(within):

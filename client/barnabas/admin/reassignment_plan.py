@@ -31,7 +31,7 @@ def plan_reassignment(
     for partition, replicas in current.items():
         if len(replicas) > len(usable):
             raise InvalidArgumentError(
-                f"{partition} has {len(replicas)} replicas, but brokers for only {len(usable)} are"
+                f"{partition} has {len(replicas)} replicas, but only {len(usable)} brokers are"
                 " named"
             )
     plan = {partition: list(replicas) for partition, replicas in sorted(current.items())}
