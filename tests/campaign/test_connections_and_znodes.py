@@ -44,6 +44,17 @@ def test_each_kind_is_drawn_and_the_others_of_a_seed_stay(monkeypatch: pytest.Mo
         assert plan(options) == [fault for fault in faults if fault not in own]
 
 
+def test_states_are_set_back_only_where_a_lone_member_exposes_nothing() -> None:
+    """`docs/failures.md` says what consumers lose of it elsewhere."""
+    set_back = {
+        options.has_gate
+        for options in map(Options.draw, range(200))
+        for fault in of_zookeeper(options)
+        if fault.kind is FaultKind.SET_BACK_EPOCH and fault.target == Znode.STATE
+    }
+    assert set_back == {True}
+
+
 @pytest.mark.parametrize("way", ["to", "from", "both"])
 def test_a_leader_that_is_cut_from_the_controller_leads_on(way: str) -> None:
     """It is broker 2, broker 1 is the controller, and broker 3 stands still meanwhile."""

@@ -42,8 +42,12 @@ def _lag(options: Options, chance: random.Random, at: float) -> Fault:
 
 
 def _of_znode(options: Options, chance: random.Random, at: float) -> Fault:
+    """A state is set back only where a lone member of the ISR exposes nothing: what consumers saw
+    of it alone is lost if it is stopped then, as `docs/failures.md` says."""
     (kind,) = chance.choices(list(ZNODES), [3, 2, 1])
     target = chance.choice(ZNODES[kind])
+    if kind is FaultKind.SET_BACK_EPOCH and target is Znode.STATE and not options.has_gate:
+        target = Znode.CONTROLLER_EPOCH
     other = _broker(options, chance) if target is Znode.REGISTRATION else ""
     seconds = duration(chance, [0.1, 2.0, 10.0, 20.0], 0.2, 1.0)
     seconds = 0.0 if kind is FaultKind.DELETE_ZNODE else seconds
