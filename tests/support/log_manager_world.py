@@ -65,9 +65,8 @@ class ManagerWorld:
     ) -> UnifiedLog:
         """Get or create a log; `topic` has topic settings, with _ for dots."""
         settings = {key.replace("_", "."): value for key, value in topic.items()}
-        return await manager.get_or_create(
-            TopicPartition(name, partition), TOPIC_ID, self.config.log_config(settings), is_new=True
-        )
+        key, config = TopicPartition(name, partition), self.config.log_config(settings)
+        return await manager.get_or_create(key, TOPIC_ID, config, is_new=True, is_first=True)
 
     def text(self, path: str) -> str:
         return self.disk.read_file(path).decode()

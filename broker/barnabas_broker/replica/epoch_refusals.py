@@ -29,7 +29,7 @@ def is_below_log(
     that epoch, because its own roles are excluded first, so another leader may have written them.
     A partition that has its first leader has no records.
     """
-    if _is_first(partition_state) and partition is None and log.log_end_offset > 0:
+    if partition_state.is_first and partition is None and log.log_end_offset > 0:
         return True
     newest = log.leader_epochs.entries[-1:]
     if not newest or (partition is not None and partition.leader_epoch >= newest[0].epoch):
@@ -94,17 +94,12 @@ def held_role(
     return held
 
 
-def _is_first(partition_state: LeaderAndIsrPartition) -> bool:
-    """Whether the controller found no state of the partition, and has created the first one."""
-    return partition_state.is_new and partition_state.leader_epoch == 0
-
-
 def _is_taken_for_new(partition: Partition, partition_state: LeaderAndIsrPartition) -> bool:
     """Whether this leader already has another state than the first one that it is sent."""
     leadership = partition.leadership
     return (
         leadership is not None
-        and _is_first(partition_state)
+        and partition_state.is_first
         and (leadership.partition_epoch, leadership.isr.committed)
         != (partition_state.partition_epoch, tuple(partition_state.in_sync_replicas))
     )

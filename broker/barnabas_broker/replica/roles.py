@@ -250,6 +250,7 @@ class Roles:
                 partition_state.topic_id,
                 config,
                 partition_state.is_new,
+                is_first=partition_state.is_first,
                 in_sync=self._context.environment.broker_id in partition_state.in_sync_replicas,
                 has_leader=partition_state.leader >= 0,
             )

@@ -55,6 +55,11 @@ class LeaderAndIsrPartition:
     tell_only: bool = False
     eligible_leader_replicas: list[int] = field(default_factory=list)
 
+    @property
+    def is_first(self) -> bool:
+        """Whether the controller found no state of the partition, and has created the first one."""
+        return self.is_new and self.leader_epoch == 0
+
 
 @dataclass(slots=True)
 class LeaderAndIsrRequest:

@@ -267,11 +267,12 @@ class LogManager:
         topic_id: str | None,
         config: LogConfig,
         is_new: bool,
+        is_first: bool = False,
         in_sync: bool = False,
         has_leader: bool = True,
     ) -> UnifiedLog:
-        """Return the log with these settings. `is_new`: the cluster has no such log yet; `in_sync`:
-        this replica is in the ISR; `has_leader`: what is removed can be fetched again.
+        """Return the log with these settings. `is_new`: it need not exist yet; `is_first`: no
+        replica has one; `in_sync`: this one is in the ISR; `has_leader`: it can be fetched again.
 
         Raises:
             LostLogError: it is lost or damaged, and in the ISR: a log that holds less must not
@@ -287,7 +288,7 @@ class LogManager:
             if log is not None and is_stray:
                 await self._take_away(log, "of another topic", STRAY_SUFFIX)
             if log is None or is_stray:
-                log = await self._create(topic_partition, config, is_new)
+                log = await self._create(topic_partition, config, is_first)
                 self.lost.forget(topic_partition)
             if topic_id and log.topic_id and topic_id != log.topic_id:
                 raise InconsistentTopicIdError(
@@ -302,17 +303,14 @@ class LogManager:
             return log
 
     def configure(self, topic: str | None, config_of: Callable[[str], LogConfig]) -> None:
-        """Change the settings of the logs of a topic, or of all topics for None.
-
-        Logs whose topic's settings are not known yet are left out: see `configured_logs`.
-        """
+        """Change the settings of a topic's `configured_logs`, or those of all topics for None."""
         for name in self._configured:
             if topic in (None, name.topic) and name in self._logs:
                 self._logs[name].config = config_of(name.topic)
         self._periodic.settings_changed()
 
-    async def _create(self, name: TopicPartition, config: LogConfig, is_new: bool) -> UnifiedLog:
-        self._check_not_failed(name, is_new)
+    async def _create(self, name: TopicPartition, config: LogConfig, is_first: bool) -> UnifiedLog:
+        self._check_not_failed(name, is_first)
         if self._shortage.lasts:  # a checkpoint may still name a deleted log of this name
             raise OutOfDescriptorsError(f"{name}: no file descriptors are left")
         live = sorted(self._live_log_dirs(), key=lambda d: len(self._logs_in(d)))
@@ -325,11 +323,13 @@ class LogManager:
         logger.info("%s: log created in %s", name, directory.path)
         return log
 
-    def _check_not_failed(self, name: TopicPartition, is_new: bool = False) -> None:
+    def _check_not_failed(self, name: TopicPartition, is_first: bool = False) -> None:
+        """A replica that comes back may have a folder in a failed directory: never create another
+        one, with which the broker could not start later."""
         live = self._live_log_dirs()
         if name in self._offline:
             raise KafkaStorageError(f"{name}: {self._offline[name]}")
-        if not live or (not is_new and len(live) < len(self.directories)):
+        if not live or (not is_first and len(live) < len(self.directories)):
             raise KafkaStorageError(f"{name} may be in a data directory that has failed")
 
     async def delete(self, topic_partition: TopicPartition) -> None:
