@@ -237,6 +237,12 @@ class SimulatedCluster:
             if incarnation.broker is not None
         }
 
+    @property
+    def population(self) -> tuple[int, ...]:
+        """Other numbers whenever a process begins or ends, or has created its broker."""
+        processes = len(self._incarnations), len(self._stopping)
+        return self._started_count, len(self.event_logs), *processes
+
     def events(self) -> list[Event]:
         """Return the events of all incarnations of all brokers, in order of corrected time."""
         events: list[Event] = []

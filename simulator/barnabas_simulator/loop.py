@@ -13,10 +13,11 @@ meantime fire late and all together when `resume_node` lets the node continue.
 
 import asyncio
 import heapq
+import itertools
 import random
 from asyncio.base_events import BaseEventLoop
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
@@ -29,6 +30,10 @@ NODE: ContextVar[str] = ContextVar("NODE", default="")
 
 # Turns of the loop at one moment of time, after which the tasks are considered to spin.
 MAX_TURNS_WITHOUT_TIME = 200_000
+
+# Cancelled timers are dropped at once when they are this share of so many, as in asyncio.
+MANY_TIMERS = 100
+MANY_CANCELLED = 0.5
 
 
 @dataclass
@@ -46,10 +51,12 @@ class Stuck(AssertionError):
 class VirtualLoop(BaseEventLoop):
     """See the module. `max_time` in virtual seconds ends a run that would never end."""
 
-    # BaseEventLoop's own attributes, which the type stubs omit.
-    _ready: deque[asyncio.Handle]
-    _scheduled: list[asyncio.TimerHandle]
+    # BaseEventLoop's own attributes, which the type stubs omit, as they omit those of the handles.
+    _ready: deque[Any]
     _clock_resolution: float
+    _stopping: bool
+    _timer_cancelled_count: int
+    _check_closed: Callable[[], None]
 
     def __init__(self, seed: int | None = None, max_time: float = 24 * 3600.0) -> None:
         super().__init__()
@@ -59,53 +66,67 @@ class VirtualLoop(BaseEventLoop):
         self._order = None if seed is None else random.Random(seed)
         self._dead: set[str] = set()
         self._is_over = False
+        self._timers: list[tuple[float, int, Any]] = []
+        """A heap: when, a number that keeps the order of those for one moment, the timer."""
+        self._numbers = itertools.count()
         self._still: dict[str, _Parked] = {}  # the nodes that do not run, killed or paused
         self._tasks: dict[asyncio.Task[Any], str] = {}
-        self._selector = self
         self.after_turn: Callable[[set[str]], None] | None = None
         """Called after each turn with the nodes that ran; an exception it raises ends the run."""
-        self._running: set[str] = set()
         self.set_task_factory(_remembering_task)
 
     def time(self) -> float:
         return self._now
 
-    # ---- what BaseEventLoop asks of a selector
+    # ---- time
 
-    def select(self, timeout: float | None) -> list[Any]:
-        """Called once a turn: None means that nothing is ready and no timer is set."""
-        if timeout is None:
-            self._give_up("nothing can happen any more")
-        if timeout > 0:
-            self._now = max(self._now, self._scheduled[0].when())
-            self._turns = 0
+    def _advance(self) -> None:
+        """Jump to the next timer if nothing is ready, and make those ready that are due."""
+        self._drop_cancelled_timers()
+        timers, ready = self._timers, self._ready
+        if not ready and not self._stopping:
+            if not timers:
+                self._give_up("nothing can happen any more")
+            if timers[0][0] > self._now:
+                self._now, self._turns = timers[0][0], 0
         self._turns += 1
         if self._turns > MAX_TURNS_WITHOUT_TIME:
             self._give_up("tasks spin without end")
         if self._now > self._max_time:
             self._give_up("still running")
-        return []
+        end = self._now + self._clock_resolution
+        while timers and timers[0][0] < end:
+            ready.append(self._pop_timer())
+
+    def _set_timer(self, timer: Any) -> None:
+        timer._scheduled = True  # it tells when it is cancelled
+        heapq.heappush(self._timers, (timer._when, next(self._numbers), timer))
+
+    def _pop_timer(self) -> Any:
+        timer = heapq.heappop(self._timers)[2]
+        timer._scheduled = False
+        return timer
+
+    def _keep_timers(self, keep: Callable[[Any], bool]) -> None:
+        for _, _, timer in self._timers:
+            timer._scheduled = keep(timer)
+        self._timers = [entry for entry in self._timers if entry[2]._scheduled]
+        heapq.heapify(self._timers)
+
+    def _drop_cancelled_timers(self) -> None:
+        """Those that come first, or all once they are many."""
+        cancelled = self._timer_cancelled_count
+        if len(self._timers) > MANY_TIMERS and cancelled > len(self._timers) * MANY_CANCELLED:
+            self._keep_timers(lambda timer: not timer._cancelled)
+            self._timer_cancelled_count = 0
+        while self._timers and self._timers[0][2]._cancelled:
+            self._pop_timer()
+            self._timer_cancelled_count -= 1
 
     def _give_up(self, what: str) -> NoReturn:
         self._turns = 0
         self._max_time = float("inf")  # the tasks have not been cancelled yet
         raise Stuck(f"{what} at {self._now:.6f} s; {self._waiting()}")
-
-    def _process_events(self, event_list: list[Any]) -> None:
-        """Record whose handles this turn will run; there are no file events here."""
-        if self.after_turn is not None:
-            self._running = {_node_of(handle) for handle in self._ready}
-            self._running.update(_node_of(timer) for timer in self._due())
-
-    def _due(self) -> Iterator[asyncio.TimerHandle]:
-        """Yield the timers of this turn: the top of the heap."""
-        timers, waiting = self._scheduled, [0]
-        end = self._now + self._clock_resolution
-        while waiting:
-            index = waiting.pop()
-            if index < len(timers) and timers[index].when() < end:
-                yield timers[index]
-                waiting += [2 * index + 1, 2 * index + 2]
 
     def _write_to_self(self) -> None:
         """Do nothing: no other thread wakes this loop."""
@@ -118,11 +139,18 @@ class VirtualLoop(BaseEventLoop):
     # ---- nodes
 
     def _run_once(self) -> None:
+        """One turn: asyncio's own, which asks a selector for events, takes twice as long."""
         if self._order is not None and len(self._ready) > 1:
             self._interleave_nodes(self._order)
-        super()._run_once()  # type: ignore[misc]
+        self._advance()
+        ready, ran = self._ready, set[str]()
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                ran.add(handle._context.get(NODE, ""))
+                handle._run()
         if self.after_turn is not None:
-            self.after_turn(self._running)
+            self.after_turn(ran)
 
     def _interleave_nodes(self, order: random.Random) -> None:
         """Shuffle the nodes' ready handles; within a node they keep their order."""
@@ -159,8 +187,7 @@ class VirtualLoop(BaseEventLoop):
             self._ready.extend(parked.handles)
             for timer in parked.timers:
                 if not timer.cancelled():
-                    timer._scheduled = True  # type: ignore[attr-defined]
-                    heapq.heappush(self._scheduled, timer)
+                    self._set_timer(timer)
 
     def _park(self, node: str) -> None:
         """Take a node's ready handles and timers out of the loop, now and from now on."""
@@ -169,17 +196,8 @@ class VirtualLoop(BaseEventLoop):
             if _node_of(handle) == node:
                 parked.handles.append(handle)
                 self._ready[position] = self._nothing()  # this turn counts on their number
-        timers = [timer for timer in self._scheduled if _node_of(timer) == node]
-        for timer in timers:
-            self._park_timer(timer, parked)
-        if timers:
-            self._scheduled = [timer for timer in self._scheduled if timer._scheduled]  # type: ignore[attr-defined]
-            heapq.heapify(self._scheduled)
-
-    @staticmethod
-    def _park_timer(timer: asyncio.TimerHandle, parked: "_Parked") -> None:
-        timer._scheduled = False  # type: ignore[attr-defined]
-        parked.timers.append(timer)
+        parked.timers += [timer for _, _, timer in sorted(self._timers) if _node_of(timer) == node]
+        self._keep_timers(lambda timer: _node_of(timer) != node)
 
     def _nothing(self) -> asyncio.Handle:
         handle = asyncio.Handle(lambda: None, (), self, context=Context())
@@ -192,9 +210,12 @@ class VirtualLoop(BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        handle = super().call_soon(callback, *args, context=context)
+        self._check_closed()
+        handle = asyncio.Handle(callback, args, self, context)
         if self._still and (parked := self._still.get(_node_of(handle))) is not None:
-            parked.handles.append(self._ready.pop())
+            parked.handles.append(handle)
+        else:
+            self._ready.append(handle)
         return handle
 
     def call_at(
@@ -204,12 +225,13 @@ class VirtualLoop(BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        timer = super().call_at(when, callback, *args, context=context)
+        self._check_closed()
+        timer: Any = asyncio.TimerHandle(when, callback, args, self, context)
         if self._still and (parked := self._still.get(_node_of(timer))) is not None:
-            self._scheduled.remove(timer)
-            heapq.heapify(self._scheduled)
-            self._park_timer(timer, parked)
-        return timer
+            parked.timers.append(timer)
+        else:
+            self._set_timer(timer)
+        return timer  # type: ignore[no-any-return]
 
     def remember(self, task: asyncio.Task[Any], node: str) -> None:
         """Keep a task alive until it is done, as a node's own memory would."""
@@ -286,8 +308,8 @@ def _remembering_task(
     return task
 
 
-def _node_of(handle: asyncio.Handle) -> str:
-    context: Context = handle._context  # type: ignore[attr-defined]
+def _node_of(handle: Any) -> str:
+    context: Context = handle._context
     return context.get(NODE, "")
 
 

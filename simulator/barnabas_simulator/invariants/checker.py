@@ -12,7 +12,7 @@ changed. Logs are compared once every `SAMPLE_SECONDS`. The first violation ends
 import asyncio
 import posixpath
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from barnabas_broker.log.checkpoint.checkpoint_file import decode_offsets
@@ -80,8 +80,8 @@ class Invariants(ClientReports):
         )
         self.groups = GroupChecks(self._view, self.findings, self._images, self.truths)
         self.topics = TopicChecks(self._view, self.findings, self.truths)
-        self._seen: dict[tuple[str, TopicPartition], Seen] = {}
-        self._incarnations: list[str] = []
+        self._seen: dict[str, dict[TopicPartition, Seen]] = {}
+        self._running: Sequence[Running] = []
         self._losses: dict[int, int] = {}
         self._beliefs = BeliefChecks(
             self._view, self.findings, self._images, self._losses, self.budget
@@ -113,9 +113,8 @@ class Invariants(ClientReports):
         for change in self._view.changes():
             self._state_changed(change)
         running = self._view.running()
-        incarnations = [member.incarnation for member in running]
-        if incarnations != self._incarnations:
-            self._incarnations_changed(incarnations)
+        if running is not self._running:
+            self._running_changed(running)
         for member in running:
             if member.incarnation in nodes:
                 self._look_at(member)
@@ -127,23 +126,24 @@ class Invariants(ClientReports):
         self.findings.raise_first()
 
     def _look_at(self, member: Running) -> None:
+        known = self._seen[member.incarnation]
         for partition in member.partitions:
-            seen = self._seen.get((member.incarnation, partition.topic_partition))
+            seen = known.get(partition.topic_partition)
             if seen is None or not seen.is_current(partition):
                 self._replica_changed(member, partition, seen)
         self._beliefs.hosting(member, self.truths)
         self.groups.memory.look_at(member)
 
-    def _incarnations_changed(self, incarnations: list[str]) -> None:
-        before = self._incarnations
-        for gone in [incarnation for incarnation in before if incarnation not in incarnations]:
+    def _running_changed(self, running: Sequence[Running]) -> None:
+        self._running = running
+        incarnations = [member.incarnation for member in running]
+        for gone in [incarnation for incarnation in self._seen if incarnation not in incarnations]:
             self.findings.note(f"{gone} is dead")
             self._beliefs.ended(gone)
-        for new in [incarnation for incarnation in incarnations if incarnation not in before]:
+            del self._seen[gone]
+        for new in [incarnation for incarnation in incarnations if incarnation not in self._seen]:
             self.findings.note(f"{new} begins")
-        self._incarnations = incarnations
-        for key in [key for key in self._seen if key[0] not in incarnations]:
-            del self._seen[key]
+            self._seen[new] = {}
         losses = {broker_id: disk.losses for broker_id, disk in self._view.disks.items()}
         forgot = [b for b, count in losses.items() if count != self._losses.get(b, 0)]
         if forgot:
@@ -227,7 +227,7 @@ class Invariants(ClientReports):
     def _replica_changed(self, running: Running, partition: Partition, old: Seen | None) -> None:
         key = partition.topic_partition
         replica = replica_of(running, partition)
-        self._seen[running.incarnation, key] = Seen(partition, replica)
+        self._seen[running.incarnation][key] = Seen(partition, replica)
         if replica is None:
             return
         self._hold(key, replica_rules.type_ok, replica)
@@ -348,7 +348,7 @@ class Invariants(ClientReports):
 
     def _seen_of(self, running: Running, partition: TopicPartition) -> Seen | None:
         """Return a broker's replica at the last look, unless it has been removed since."""
-        seen = self._seen.get((running.incarnation, partition))
+        seen = self._seen.get(running.incarnation, {}).get(partition)
         if seen is None or running.partitions.get(partition) is not seen.partition:
             return None
         return seen

@@ -203,7 +203,9 @@ class ClusterView:
         self._cluster = cluster
         self._changes: list[StateChange] = []
         self._topics: dict[str, znodes.TopicZnode] = {}
-        self._known: dict[str, Running] = {}
+        self._population: tuple[int, ...] = ()
+        self._members: list[tuple[Broker, Running]] = []
+        self._running: list[Running] = []
         cluster.zookeeper.observers.append(self._observe)
 
     @property
@@ -236,19 +238,21 @@ class ClusterView:
         return self._cluster.most_skew_ms
 
     def running(self) -> Sequence[Running]:
-        return [self._running_of(*item) for item in self._cluster.brokers().items()]
+        """The same list until something has changed: it is asked for after every turn."""
+        if not self._is_current():
+            self._population = self._cluster.population
+            self._members = [
+                (broker, _running_of(incarnation, broker))
+                for incarnation, broker in self._cluster.brokers().items()
+            ]
+            self._running = [running for _, running in self._members]
+        return self._running
 
-    def _running_of(self, incarnation: str, broker: Broker) -> Running:
-        """It is asked for after every turn, and rarely another one."""
-        epoch = broker.membership.broker_epoch
-        known = self._known.get(incarnation)
-        if known is None or known.broker_epoch != epoch:
-            manager, groups = broker.replica_manager, broker.groups.groups
-            known = Running(
-                broker.broker_id, incarnation, manager.partitions, epoch, groups, manager.damaged
-            )
-            self._known[incarnation] = known
-        return known
+    def _is_current(self) -> bool:
+        for broker, running in self._members:
+            if broker.membership.broker_epoch != running.broker_epoch:
+                return False
+        return self._population == self._cluster.population
 
     def changes(self) -> Sequence[StateChange]:
         changes = self._changes
@@ -322,3 +326,11 @@ def _partition_of(path: str) -> TopicPartition | None:
     if len(parts) == 7 and parts[1:3] == ["brokers", "topics"] and parts[5].isdigit():
         return TopicPartition(parts[3], int(parts[5]))
     return None
+
+
+def _running_of(incarnation: str, broker: Broker) -> Running:
+    manager, epoch = broker.replica_manager, broker.membership.broker_epoch
+    groups = broker.groups.groups
+    return Running(
+        broker.broker_id, incarnation, manager.partitions, epoch, groups, manager.damaged
+    )
