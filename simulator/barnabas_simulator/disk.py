@@ -185,6 +185,12 @@ class MemoryDisk(PageCacheDisk):
         assert isinstance(inode, FaultyInode)
         inode.flip(position, bit)
 
+    def flip_back(self) -> None:
+        """Undo every `flip`, as who has a sound copy of the files; only while its owner does not
+        run."""
+        for file in _files(self._root):
+            file.flip_back()
+
     def repair(self) -> None:
         """No write fails any more."""
         self.free_bytes, self.read_only, self.broken = None, False, False

@@ -68,6 +68,15 @@ class FaultyInode(Inode):
                 stored[position] ^= 1 << bit
         self.cuts += 1
 
+    def flip_back(self) -> None:
+        """Undo every `flip`."""
+        for position, byte in self.rot.items():
+            for stored in (self.data, self.flushed):
+                if position < len(stored):
+                    stored[position] = byte
+        self.cuts += bool(self.rot)
+        self.rot.clear()
+
     def lose_power(self, chance: random.Random) -> None:
         data = bytearray(self.flushed)
         survivors = chance.randrange(len(self.changes) + 1)

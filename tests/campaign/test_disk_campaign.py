@@ -57,6 +57,19 @@ def test_a_fault_shows_in_what_the_brokers_tell(
     assert not counts[EXCUSED]
 
 
+def test_the_only_member_of_an_isr_with_a_damaged_log_gets_a_sound_one_in_the_end() -> None:
+    """Nobody else may lead meanwhile: `docs/failures.md` leaves it to an operator."""
+    faults = [
+        Fault(7.0, FaultKind.ROT, "1"),
+        Fault(7.1, FaultKind.KILL, "2", seconds=6.0),
+        Fault(7.2, FaultKind.KILL, "3", seconds=6.0),
+        Fault(12.0, FaultKind.KILL, "1", seconds=0.5),
+    ]
+    counts = held(run_schedule(small(lag_max_ms=1_000), faults))
+    assert counts[f"event: {EventKind.REPLICA_LOST}"]
+    assert counts[f"event: {EventKind.ELECTION_REFUSED}"]
+
+
 def test_no_shortage_of_descriptors_takes_a_directory_out_of_use() -> None:
     faults = [Fault(2.0, FaultKind.NO_DESCRIPTORS, "leader", seconds=8.0)]
     counts = held(run_schedule(small(flush_all=True), faults))

@@ -272,6 +272,9 @@ def test_a_changed_bit_is_read_until_its_bytes_are_gone_and_observers_know_what_
     disk.flip("/d/a", 2, 0)
     stored = disk.look_into("/d")["a"]
     assert (disk.read_file("/d/a"), bytes(stored.sound)) == (b"0133", b"0123")
+    disk.flip_back()
+    assert (disk.read_file("/d/a"), disk.is_rotten("a")) == (b"0123", False)
+    disk.flip("/d/a", 2, 0)
     disk.crash(keep_unflushed=False)
     assert (disk.read_file("/d/a"), disk.is_rotten("a")) == (b"0133", True)
     disk.open("/d/a").truncate(2)

@@ -10,9 +10,11 @@ Damage = tuple[TopicPartition, range]
 
 
 def is_named(error: str, known: Iterable[Damage]) -> bool:
-    """Whether the text names a partition and an offset that a fault has damaged somewhere."""
+    """Whether the text names a partition and an offset that a fault has damaged somewhere, or one
+    behind it: where the borders of batches are lost, a lookup finds none up to the next entry of
+    the offset index."""
     return any(
-        int(offset) in offsets
+        int(offset) >= offsets.start
         for partition, offsets in known
         for offset in re.findall(rf"\b{partition} (?:is damaged )?at offset (\d+)", error)
     )

@@ -85,6 +85,18 @@ class DiskFaults:
             and not self._cluster.is_paused(broker_id)
         ]
 
+    def to_flip_back(self) -> list[int]:
+        """The brokers whose damaged log is the only one in the ISR: an operator must act."""
+        return [
+            broker_id
+            for broker_id in self._cluster.running_brokers
+            if self.is_damaged(broker_id)
+            and any(
+                found.state.isr == (broker_id,) and broker_id in found.lost
+                for found in partition_states(self._cluster).values()
+            )
+        ]
+
     def is_damaged(self, victim: int) -> bool:
         """Whether a bit of a log is wrong, which another fault might make lasting."""
         return self._cluster.disks[victim].is_rotten(LOG_SUFFIX)

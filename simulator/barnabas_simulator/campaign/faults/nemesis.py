@@ -106,6 +106,10 @@ class Nemesis:
             self._end(number)
         for disk in self._cluster.disks.values():
             disk.repair()
+        for broker_id in self.disks.to_flip_back():
+            self._cluster.kill(broker_id)
+            self._cluster.disks[broker_id].flip_back()
+            self._start(broker_id)
         self._restart_after_repair()
         self._cluster.network.links.lose_nothing_more()
         for stopping in list(self._stopping.values()):

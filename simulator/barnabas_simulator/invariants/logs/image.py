@@ -175,6 +175,7 @@ class LogImage:
         self._disk = disk
         self._places: list[tuple[_Content, int]] = []
         self._contents: list[_Content] = []
+        self._segments: list[tuple[Segment, str]] = []
 
     @property
     def end(self) -> int:
@@ -185,14 +186,13 @@ class LogImage:
     def durable_end(self) -> int:
         """The offset up to which a power loss leaves everything."""
         # The next start completes the replacement that a `.swap` file is for.
-        durable = [
-            file
+        flushed = {
+            id(file): file.flushed_size
             for name, file in self._disk.durable_files(self.path).items()
             if name.endswith((LOG_SUFFIX, LOG_SUFFIX + SWAP_SUFFIX))
-        ]
+        }
         for batch, (content, index) in zip(self.batches, self._places, strict=True):
-            is_named = any(content.file is other for other in durable)
-            if not is_named or content.positions[index] + batch.size > content.file.flushed_size:
+            if content.positions[index] + batch.size > flushed.get(id(content.file), 0):
                 return batch.base_offset
         return max(self.end, self.last_base)
 
@@ -205,6 +205,20 @@ class LogImage:
     def update(self, segments: Sequence[Segment] | None = None) -> None:
         """Read what is new. `segments` are those of an open log; without them, for a broker that
         does not run, the files count that a start would find, up to where recovery would stop."""
+        named = [(segment, segment.path) for segment in segments or ()]
+        last = max(0, len(self._contents) - 1)
+        if not named or named != self._segments or self._was_cut():
+            last = 0 if self._find_files(segments) else last
+            self._segments = named
+        for content in self._contents[last:]:
+            content.read_on()
+            self._take(content)
+
+    def _was_cut(self) -> bool:
+        return any(content.cuts != content.file.cuts for content in self._contents)
+
+    def _find_files(self, segments: Sequence[Segment] | None) -> bool:
+        """Look for the files again; whether some were cut or replaced, else new ones were added."""
         stored = self._disk.look_into(self.path)
         names = _found_at_start(stored) if segments is None else _in_use(segments, stored)
         files = {name: stored[name] for name in names if name in stored}
@@ -213,17 +227,13 @@ class LogImage:
             content.file is file and content.cuts == file.cuts
             for content, file in zip(known, files.values(), strict=False)
         )
-        first_new = max(0, len(known) - 1)
         if not grew_only:
-            first_new = 0
             self._begin_again(files.values())
         kept = {id(content.file): content for content in self._contents}
         self._contents = [
             kept.get(id(file)) or _Content(_base(name), file) for name, file in files.items()
         ]
-        for content in self._contents[first_new:]:
-            content.read_on()
-            self._take(content)
+        return not grew_only
 
     def _begin_again(self, files: Collection[Stored]) -> None:
         """Some files were cut or replaced: keep what was read of the others."""
