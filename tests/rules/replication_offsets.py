@@ -241,7 +241,7 @@ ROLES = Section(
         opposite(
             "A leader refuses an epoch that its log has records of",
             "replica/epoch_refusals.py",
-            "    if _is_first(partition_state) and partition is None and log.log_end_offset > 0:\n",
+            "    if partition_state.is_first and partition is None and log.log_end_offset > 0:\n",
             "    if False:\n",
             "unit/test_epoch_refusals.py::test_a_follower_with_records_refuses_a_first_role",
         ),

@@ -205,8 +205,11 @@ def test_a_new_controller_takes_the_suspicion_over() -> None:
         await brokers_and_a_topic(world)
         await falsely_suspect(world, 3)
         await world.until(lambda: 3 in world.brokers[2].suspects())
+        itself = world.zookeeper.client(world.brokers[3].node)
+        itself.disconnect()  # it would not suspect itself
         await world.kill_and_expire(9)
         await world.until(lambda: world.controller() is not None)
+        itself.reconnect()
         await world.settle()
         assert 3 in suspected(world)
         state = await world.state(FLIGHTS)

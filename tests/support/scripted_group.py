@@ -14,6 +14,9 @@ from typing import Any
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.groups import (
     CommittedOffset,
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     FoundCoordinator,
@@ -115,6 +118,9 @@ class GroupBrokers(ScriptedBrokers):
                     for key in request.coordinator_keys
                 ]
             )
+        if isinstance(request, DescribeGroupsRequest):  # a member asks for whom it waits
+            states = ((name, self.groups[name].state) for name in request.groups)
+            return DescribeGroupsResponse([DescribedGroup(n, group_state=s) for n, s in states])
         answer = {
             JoinGroupRequest: self._join,
             SyncGroupRequest: self._sync,

@@ -1,14 +1,21 @@
 """I13 on planted logs and states: what may be passes, and each thing that must not is found."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from barnabas_broker.log.producers.producer_state import after_batch
 from barnabas_common.record.batch import batches
 from barnabas_common.record.sequence import MAX_SEQUENCE
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 from barnabas_simulator.invariants.logs.image import LogImage
-from barnabas_simulator.invariants.producer_rules import sequences_follow, state_is_the_logs
+from barnabas_simulator.invariants.producer_rules import (
+    ProducerSamples,
+    sequences_follow,
+    state_is_the_logs,
+)
 from barnabas_simulator.invariants.view import Replica
 
 from tests.support.idempotent import sent
@@ -33,6 +40,13 @@ def image_of(data: bytes, is_compacted: bool = False) -> LogImage:
     image = LogImage(disk, PATH, is_compacted)
     image.update()
     return image
+
+
+def partition_of(entries: Mapping[int, bytes]) -> Any:
+    producers = SimpleNamespace(entries=entries)
+    return SimpleNamespace(
+        topic_partition=TopicPartition("t", 0), log=SimpleNamespace(producers=producers)
+    )
 
 
 def state_of(data: bytes) -> dict[int, bytes]:
@@ -113,3 +127,33 @@ def test_compaction_may_take_older_batches_but_not_the_last() -> None:
     state = state_of(LOG)
     assert agrees(compacted, state, is_compacted=True)
     assert not agrees(LOG[: 3 * size], state, is_compacted=True)
+
+
+def test_a_replica_is_asked_again_when_it_or_its_log_has_changed() -> None:
+    samples, image = ProducerSamples(), image_of(LOG)
+    replica, entries = replica_of(image), state_of(LOG)
+    partition = partition_of(entries)
+    assert samples.is_new(replica, partition, image)
+    assert not samples.is_new(replica, partition, image)
+    assert samples.is_new(replica._replace(incarnation="1/2"), partition, image)
+    assert samples.is_new(replica, partition, image)
+    del entries[2]
+    assert samples.is_new(replica, partition, image), "a producer was forgotten"
+    assert samples.is_new(replica, partition, image_of(LOG)), "another log"
+    samples.forget()
+    assert samples.is_new(replica, partition, image)
+
+
+def test_each_change_of_an_image_makes_a_new_version() -> None:
+    image = image_of(LOG)
+    versions = [image.version]
+    file = image._disk.open(f"{PATH}/{0:020d}.log")
+    file.append([written((1, 0, 6), start=8)])
+    image.update()
+    versions.append(image.version)
+    file.truncate(len(LOG))
+    image.update()
+    versions.append(image.version)
+    assert sorted(set(versions)) == versions
+    image.update()
+    assert image.version == versions[-1]

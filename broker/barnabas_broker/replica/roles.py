@@ -225,8 +225,7 @@ class Roles:
             logger.error("topic %s: %s", topic, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         except Exception as error:
-            # Without its settings (min.insync.replicas!) a topic must not be served. The session
-            # that failed is about to be replaced; the controller will then send the role again.
+            # Never serve it without min.insync.replicas: a new session brings the role again.
             logger.error("cannot read the configuration of topic %s: %s", topic, error)
             return ErrorCode.UNKNOWN_SERVER_ERROR
 

@@ -32,7 +32,7 @@ from barnabas_simulator.invariants.findings import Broken, Findings
 from barnabas_simulator.invariants.groups.checks import GroupChecks
 from barnabas_simulator.invariants.log_rules import Held, log_matching, strong_isr
 from barnabas_simulator.invariants.logs.image import Images, LogImage
-from barnabas_simulator.invariants.producer_rules import check_producers
+from barnabas_simulator.invariants.producer_rules import ProducerSamples, check_producers
 from barnabas_simulator.invariants.reports import ClientReports
 from barnabas_simulator.invariants.topics.checks import TopicChecks
 from barnabas_simulator.invariants.truth import FaultBudget, Truth, accept_copy, end_doubt
@@ -82,6 +82,7 @@ class Invariants(ClientReports):
         self.topics = TopicChecks(self._view, self.findings, self.truths)
         self._seen: dict[str, dict[TopicPartition, Seen]] = {}
         self._running: Sequence[Running] = []
+        self._samples = ProducerSamples()
         self._losses: dict[int, int] = {}
         self._beliefs = BeliefChecks(
             self._view, self.findings, self._images, self._losses, self.budget
@@ -321,8 +322,9 @@ class Invariants(ClientReports):
                 replica = replica_of(running, partition)
                 if replica is not None and not running.waits_for_truncation(partition):
                     image = self._image(running.broker_id, partition)
-                    check_producers(self.findings, replica, partition, image)
-                    self.transactions.look_at(replica, partition, image)
+                    if self._samples.is_new(replica, partition, image):
+                        check_producers(self.findings, replica, partition, image)
+                        self.transactions.look_at(replica, partition, image)
         for truth in self.truths.values():
             held = self._held(truth)
             end_doubt(truth, [one.replica for one in held])
@@ -390,6 +392,7 @@ class Invariants(ClientReports):
             await asyncio.sleep(0.1)
         for truth in self.truths.values():
             truth.forked = False
+        self._samples.forget()
         self.compare_logs()
         with self.findings.sampling():
             for truth in self.truths.values():

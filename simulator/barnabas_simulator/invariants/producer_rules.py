@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from barnabas_broker.log.producers.producer_state import unpack
 from barnabas_broker.replica.partition.partition import Partition
 from barnabas_common.record.sequence import MAX_SEQUENCE, sequence_after, sequence_before
+from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.invariants.findings import Findings
 from barnabas_simulator.invariants.logs.image import Batch, LogImage, Sequenced
@@ -120,3 +121,22 @@ def check_producers(
     key = partition.topic_partition
     findings.hold(key, sequences_follow, replica, image)
     findings.hold(key, state_is_the_logs, replica, image, log.producers.entries)
+
+
+class ProducerSamples:
+    """Remembers what replicas and their logs said of producers: most are as they were."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, TopicPartition], tuple[object, ...]] = {}
+
+    def is_new(self, replica: Replica, partition: Partition, image: LogImage) -> bool:
+        """Whether anything differs from the last sample of this replica."""
+        key, log = (replica.broker_id, partition.topic_partition), partition.log
+        assert log is not None
+        now = replica, image, image.version, dict(log.producers.entries)
+        before, self._known[key] = self._known.get(key), now
+        return before != now
+
+    def forget(self) -> None:
+        """Let every replica be new."""
+        self._known.clear()

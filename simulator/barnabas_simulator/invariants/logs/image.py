@@ -176,6 +176,8 @@ class LogImage:
         self._places: list[tuple[_Content, int]] = []
         self._contents: list[_Content] = []
         self._segments: list[tuple[Segment, str]] = []
+        self.version = 0
+        """Grows with each change of `batches`."""
 
     @property
     def end(self) -> int:
@@ -239,6 +241,7 @@ class LogImage:
         """Some files were cut or replaced: keep what was read of the others."""
         if self.held is not None:
             self.held.truncate(self._truncated_to(files))
+        self.version += 1
         self.batches, self._places = [], []
         self._contents = [one for one in self._contents if one.cuts == one.file.cuts]
         for content in self._contents:
@@ -268,6 +271,7 @@ class LogImage:
             batch = content.batches[index]
             if self.batches and batch.base_offset <= self.batches[-1].last_offset:
                 break
+            self.version += 1
             self.batches.append(batch)
             self._places.append((content, index))
             content.taken = index + 1
