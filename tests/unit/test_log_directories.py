@@ -119,6 +119,24 @@ async def test_a_failed_directory_takes_its_logs_and_no_others() -> None:
     assert not world.disk.exists("/a/.kafka_cleanshutdown")
 
 
+async def test_a_log_whose_directory_fails_while_it_is_deleted_is_not_created_elsewhere() -> None:
+    """The folder is still there, and two of one name would stop the next start."""
+    world = ManagerWorld({"log.dirs": "/a,/b"})
+    manager = await world.start()
+    append(await world.open(manager), b"x")
+    world.disk.failing.add("/a")
+    with pytest.raises(KafkaStorageError):
+        await manager.delete(T0)
+    with pytest.raises(KafkaStorageError, match="/a"):
+        await world.open(manager)
+    await manager.stop()
+    manager.unlock_directories()
+    world.disk.repair()
+    manager = await world.start()
+    assert [log.topic_partition for log in manager.logs()] == [T0]
+    await manager.stop()
+
+
 async def test_a_failure_in_the_background_counts_too() -> None:
     world = ManagerWorld()
     manager = await world.start()

@@ -2,9 +2,8 @@
 
 The log manager locks and checks the directories, loads, creates and deletes logs, writes the
 checkpoints and applies retention. The broker calls `lock_directories`, `check_identity` and `start`
-before it joins the cluster, and `stop` and `unlock_directories` at the end.
-
-After an I/O error a directory is no longer used, nor are its logs; the others are.
+before it joins the cluster, and `stop` and `unlock_directories` at the end. After an I/O error a
+directory is no longer used, nor are its logs; the others are.
 """
 
 import asyncio
@@ -249,8 +248,7 @@ class LogManager:
         return list(self._logs.values())
 
     def configured_logs(self) -> list[UnifiedLog]:
-        """The logs whose topic's own settings are known: retention by the defaults could delete
-        what a topic keeps forever."""
+        """The logs whose topic's settings are known: defaults could delete what it keeps."""
         return [log for name, log in self._logs.items() if name in self._configured]
 
     def configured_topics(self) -> list[str]:
@@ -431,6 +429,8 @@ class LogManager:
         except OSError as error:
             self.directory_failed(directory, error)
             if name is not None:
+                if directory.failure is not None:  # once it works again, its folder may be there
+                    self._offline[name] = f"data directory {directory.path}: {error}"
                 raise KafkaStorageError(f"{name}: {error}") from error
 
     def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
