@@ -50,6 +50,10 @@ def test_with_acks_1_only_what_a_later_leader_began_below_is_lost() -> None:
     of_two = low_acks("1", [B], {A: (0, 0, 1)})
     assert (of_two.wrong, of_two.lost["1"]) == ([], 1)
     assert "is lost" in low_acks("1", [], {A: (0, 0, 1)}).wrong[0]
+    # Epoch 0 also has A, from an attempt that nobody acknowledged.
+    left = low_acks("1", [B, A], {A: (0, 0, 1)})
+    assert (left.wrong, left.lost["1"]) == ([], 0)
+    assert "is lost" in low_acks("1", [B, A], {A: (0, 0, 0)}).wrong[0]
 
 
 def test_with_acks_all_nothing_is_lost_and_with_acks_0_anything() -> None:

@@ -15,13 +15,16 @@ from tests.support.reassigning import TP as MOVING
 from tests.support.reassigning import MovingPartition
 from tests.support.replication_world import TP, ReplicationWorld
 
+FLIGHTS = TopicPartition("flights", 0)
+
 
 @pytest.mark.parametrize("ran_on", [True, False], ids=["stood still", "was dead"])
 def test_a_topic_is_led_although_one_of_its_brokers_has_a_log_of_an_earlier_topic(
     ran_on: bool,
 ) -> None:
     """That broker was away while the partition moved away from it and the topic was deleted. If it
-    has started since, it sets the log aside; otherwise its replica stays offline."""
+    has started since, it sets the log aside; otherwise its replica stays offline until the metadata
+    have named the new topic for a while."""
 
     async def scenario() -> None:
         cluster = SimulatedCluster(brokers=4)
@@ -46,10 +49,7 @@ def test_a_topic_is_led_although_one_of_its_brokers_has_a_log_of_an_earlier_topi
                 while not ran_on and not strays_of(cluster):
                     await asyncio.sleep(1)
             for event in strays_of(cluster):
-                assert (event.broker_id, event.topic_partition) == (
-                    away,
-                    TopicPartition("flights", 0),
-                )
+                assert (event.broker_id, event.topic_partition) == (away, FLIGHTS)
                 assert "its topic does not exist any more" in event.cause
             await admin.create_topic("flights", assignments={0: [away, *others]})
         runtime = cluster.client_runtime("producer")
@@ -59,8 +59,14 @@ def test_a_topic_is_led_although_one_of_its_brokers_has_a_log_of_an_earlier_topi
         assert known is not None
         assert known.offline_replicas == ([away] if ran_on else [])
         assert known.leader in others or not ran_on
-        if not ran_on:
-            assert "of topic id" in strays_of(cluster)[-1].cause
+        async with asyncio.timeout(60):
+            while set(state.partition_states(cluster)[FLIGHTS].state.isr) != {away, *others}:
+                await asyncio.sleep(1)
+        assert "of topic id" in strays_of(cluster)[-1].cause
+        if ran_on:
+            assert "another topic has its name now" in strays_of(cluster)[-2].cause
+        log = cluster.broker(away).log_manager.get(FLIGHTS)
+        assert log is not None and log.log_end_offset == 1
 
     run(scenario())
 

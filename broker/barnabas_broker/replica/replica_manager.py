@@ -8,7 +8,6 @@ records offset moves and looks for strays.
 import posixpath
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 from barnabas_common.events import EventLog
 from barnabas_common.messages.control import (
@@ -58,7 +57,7 @@ from barnabas_broker.replica.serve.verification import (
     no_coordinator,
 )
 from barnabas_broker.replica.strays import INTERVAL_SECONDS as STRAYS_INTERVAL_SECONDS
-from barnabas_broker.replica.strays import Strays
+from barnabas_broker.replica.strays import Strays, TopicId, unknown_topic_id
 from barnabas_broker.replica.vanished import VanishedReplicas
 
 CONTROLLER_PATIENCE_SECONDS = 5.0
@@ -68,7 +67,8 @@ CONTROLLER_PATIENCE_SECONDS = 5.0
 class ReplicaContext:
     """The surroundings of the replica manager.
 
-    `broker_epoch` is -1 until the broker is registered. `topic_config` reads a topic's overrides.
+    `broker_epoch` is -1 until the broker is registered. `topic_config` reads a topic's overrides,
+    `topic_id` its id, None if that cannot be read now.
     `ask_for_roles` has the controller send all LeaderAndIsr requests of this broker again;
     `replica_lost` has this broker registered again, as one that has lost records.
     `isr_writer` writes ISR changes while the controller cannot be reached; without it they wait.
@@ -87,6 +87,7 @@ class ReplicaContext:
     replica_lost: Callable[[str], None] = lambda _why: None
     isr_writer: IsrWriter | None = None
     ask_transaction_coordinator: AskCoordinator = no_coordinator
+    topic_id: TopicId = unknown_topic_id
 
 
 class ReplicaManager:
@@ -295,9 +296,8 @@ class ReplicaManager:
         self._offset_moves.look(self.partitions)
 
     async def _look_for_strays(self) -> None:
-        for key in self._strays.due():
-            is_stray = partial(self._strays.is_stray, key)
-            await self.roles.leave(key, is_stray, self._strays.why(key))
+        context = self._context
+        await self._strays.look(self.roles.leave, context.topic_id, context.ask_for_roles)
 
     # ---- how the parts are made
 

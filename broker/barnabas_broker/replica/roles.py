@@ -397,8 +397,7 @@ class Roles:
     async def leave(self, key: TopicPartition, is_stray: Callable[[], bool], why: str) -> None:
         """Give up the role of a partition that is not assigned to this broker; the log stays.
 
-        `is_stray` is asked again here because the replica may have got a role, or may have been
-        deleted, while this call waited.
+        `is_stray` is asked again: the replica may have got a role, or be gone, meanwhile.
         """
         async with self._one_at_a_time:
             if not is_stray():
@@ -409,6 +408,7 @@ class Roles:
                 self._drop(partition)
                 self._listeners.stopped(key)
             self._context.vanished.removed(key)
+            self._context.log_manager.unassign(key)
             self._context.environment.events.record(
                 EventKind.REPLICA_STRAY,
                 f"{why}; its log stays until an operator deletes it",

@@ -5,13 +5,15 @@ or whose StopReplica was lost with the controller, keeps its replica. That repli
 a leader that refuses it, or remain leader forever. Kafka detects strays only with a KRaft
 controller, whose first LeaderAndIsr is complete (KAFKA-15605). Here UpdateMetadata shows them,
 because it names the replicas of every partition. A log whose topic was deleted in the meantime, or
-is missing in a ZooKeeper that was restored from an older copy, is reported too.
+is missing in a ZooKeeper that was restored from an older copy, is reported too. If another topic of
+that name has a replica here, its log can be created once the role is given up.
 
 The log stays, as in Kafka: only an operator may delete what may still be needed.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from barnabas_common.messages.control import UpdateMetadataPartition, UpdateMetadataRequest
 from barnabas_common.messages.sentinels import LEADER_DURING_DELETE, NO_EPOCH
@@ -20,6 +22,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.replica.metadata_cache import MetadataCache
 from barnabas_broker.replica.partition.partitions import Partitions
+from barnabas_broker.replica.topic_identity import same_topic
 
 # A StopReplica follows within milliseconds of the UpdateMetadata that no longer names the replica.
 GRACE_SECONDS = 10.0
@@ -40,6 +43,14 @@ def is_assigned_elsewhere(
         and broker_id not in states.replicas
         and leader_epoch <= states.leader_epoch
     )
+
+
+TopicId = Callable[[str], Awaitable[str | None]]
+"""Reads the id of a topic; None if that cannot be done now."""
+
+
+async def unknown_topic_id(_topic: str) -> str | None:
+    return None
 
 
 class Strays:
@@ -76,14 +87,21 @@ class Strays:
 
     def is_stray(self, key: TopicPartition) -> bool:
         """Whether this broker has a log of a partition that is assigned to others, or is gone."""
-        if self._log_manager.get(key) is None:
+        log, partition = self._log_manager.get(key), self._partitions.get(key)
+        if log is None:
             return False
-        partition = self._partitions.get(key)
-        if partition is None and self._is_gone(key.topic):
+        if self.is_replaced(key) or (partition is None and self._is_gone(key.topic)):
             return True
         leader_epoch = NO_EPOCH if partition is None else partition.leader_epoch
         states = self._cache.partition(*key)
         return is_assigned_elsewhere(self._broker_id, states, leader_epoch)
+
+    def is_replaced(self, key: TopicPartition) -> bool:
+        """Whether the role here is of a topic that was deleted, and another has its name now."""
+        log = self._log_manager.get(key)
+        if log is None or self._partitions.get(key) is None or not self._cache.contains(key.topic):
+            return False
+        return not same_topic(log.topic_id, self._cache.topic_id(key.topic))
 
     def _is_gone(self, topic: str) -> bool:
         """Whether the topic does not exist. Those of `_unnamed` have no states in the metadata."""
@@ -92,6 +110,8 @@ class Strays:
 
     def why(self, key: TopicPartition) -> str:
         """What is wrong with a stray, for humans."""
+        if self.is_replaced(key):
+            return "another topic has its name now, and no StopReplica was received"
         if self._is_gone(key.topic):
             return "its topic does not exist any more"
         return "the controller assigns it to others, and no StopReplica was received"
@@ -102,3 +122,25 @@ class Strays:
         due = [key for key, since in self._since.items() if since <= latest]
         self._since.update(dict.fromkeys(due, math.inf))
         return [key for key in due if self.is_stray(key)]
+
+    async def look(
+        self,
+        leave: Callable[[TopicPartition, Callable[[], bool], str], Awaitable[None]],
+        topic_id: TopicId,
+        ask_for_roles: Callable[[], None],
+    ) -> None:
+        """Have the roles of all strays given up that are due."""
+        for key in self.due():
+            is_replaced = self.is_replaced(key)
+            if is_replaced and not await self._has_its_name(key.topic, topic_id):
+                self._since[key] = self._now()
+                continue
+            await leave(key, partial(self.is_stray, key), self.why(key))
+            if is_replaced:  # the new topic may have a replica here, whose role was refused
+                ask_for_roles()
+
+    async def _has_its_name(self, topic: str, topic_id: TopicId) -> bool:
+        """Whether ZooKeeper names the topic that the metadata name. Those of a broker that is cut
+        off from the controller may be older than its roles."""
+        registered = await topic_id(topic)
+        return self._cache.contains(topic) and self._cache.topic_id(topic) == registered

@@ -247,6 +247,7 @@ class Broker:
             metadata_cache=self.metadata_cache,
             broker_epoch=lambda: self.membership.broker_epoch,
             topic_config=lambda topic: self.config_changes.topic_overrides(topic),
+            topic_id=self.membership.topic_id,
             events=self.events,
             ask_for_roles=self.membership.ask_for_roles,
             replica_lost=self.membership.reregister_after_loss,

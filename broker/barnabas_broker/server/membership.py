@@ -183,6 +183,13 @@ class Membership:
                 else:
                     await changed.wait()
 
+    async def topic_id(self, topic: str) -> str | None:
+        """The id of a topic in ZooKeeper; None if there is none, or no session to read it with."""
+        with contextlib.suppress(SessionExpired):
+            found = None if self.store is None else await self.store.topic(topic)
+            return None if found is None else found.topic_id
+        return None
+
     def ask_for_roles(self) -> None:
         """Have the controller send this broker all its roles again; returns immediately.
 

@@ -128,17 +128,12 @@ class LogManager:
         return history_of_all([directory.history for directory in self._live_log_dirs()])
 
     async def write_stamp(self, stamp: int) -> None:
-        """Write the number into every directory; one that fails is out of use.
-
-        Raises OSError if no file descriptor is left, perhaps after some directories were written.
-        """
+        """Write the number into every directory; one that fails is out of use. Raises OSError if no
+        file descriptor is left, perhaps after some directories were written."""
         await self._in_each_directory(lambda directory: directory.write_stamp(stamp))
 
     async def write_history(self, unbroken_since: int) -> None:
-        """Record for the next start that nothing was lost since that broker epoch.
-
-        Raises OSError if no file descriptor is left: the previous process's record would remain.
-        """
+        """Record for the next start that nothing was lost since then. Raises as `write_stamp`."""
         count = len(self.directories)
         await self._in_each_directory(lambda one: one.write_history(unbroken_since, count))
 
@@ -354,6 +349,10 @@ class LogManager:
         why = f"the log here is of topic id {log.topic_id}, not {topic_id}"
         self.lost.add_damaged(name, LostLog(self._home[name].path, log.high_watermark, why))
         return True
+
+    def unassign(self, name: TopicPartition) -> None:
+        """Let the next role be of any topic of that name, as the first one after a start."""
+        self._configured.discard(name)
 
     async def _take_away(self, log: UnifiedLog, why: str, suffix: str) -> str:
         """Close a log and rename its folder; a later log of that name must not get its offsets."""

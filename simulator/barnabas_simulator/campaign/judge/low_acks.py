@@ -63,9 +63,8 @@ def _judge(what: str, own: Sent, records: Records, epochs: Epochs, judged: Judge
         for label, told in gone.items():
             if told.offset < 0 and counts[label]:  # a retry, and the first was not known any more
                 continue
-            is_replaced = told.offset in at and not counts[label]
-            if own.acks == "1" and _may_be_lost(told, epochs, is_replaced):
-                judged.lost["1"] += 1
+            if own.acks == "1" and _may_be_lost(told, epochs, is_replaced=told.offset in at):
+                judged.lost["1"] += not counts[label]  # an attempt without an answer may be left
             else:
                 wrong.append(f"{label!r} is lost: {told}, {epochs}")
         places = {label: place for place, label in enumerate(own.sent)}
