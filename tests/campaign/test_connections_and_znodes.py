@@ -184,6 +184,16 @@ def test_no_copy_is_restored_that_lacks_a_member_with_all_records(covers: bool) 
     assert run(story(), seed=9, max_time=60.0) is covers
 
 
+def test_no_copy_is_restored_that_needs_a_damaged_log() -> None:
+    """The restart finds the damage, and with a minimum ISR of 1 its records may be nowhere else."""
+    options = Options(seed=9, chaos_seconds=16.0, has_admin=False, min_isr=1)
+    rotten = Fault(8.0, FaultKind.ROT, "follower")
+    restoring = Fault(14.0, FaultKind.RESTORE_ZOOKEEPER, other="2.0", seconds=1.0)
+    counts = held(options, [rotten, restoring]).counts
+    assert counts["fault: rot"] == 1
+    assert not counts["fault: restore-zookeeper"]
+
+
 @pytest.mark.parametrize(
     "damage",
     [

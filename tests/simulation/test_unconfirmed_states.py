@@ -332,3 +332,33 @@ def test_an_unclean_election_does_not_wait_for_a_replica_that_may_have_more() ->
         await scene.check()
 
     in_a_cluster(test)
+
+
+def test_a_replica_whose_log_is_damaged_is_not_asked_over_and_over() -> None:
+    """It is not in the ISR of the copy, so it could start from an empty log if that were true."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.incremental_alter_configs(
+                ConfigResource.topic(TP.topic), {"min.insync.replicas": "1"}
+            )
+        damaged = next(b for b in cluster.broker_ids if b != scene.leader())
+        cluster.kill(damaged)
+        await asyncio.sleep(GONE_SECONDS)
+        copy = await copied(scene)
+        cluster.start_broker(damaged)
+        await scene.whole()
+        restore(scene, copy)
+        cluster.disks[damaged].flip(f"/data/{TP}/{0:020}.log", 16, 3)
+        await scene.start_all()
+        await asyncio.sleep(60)  # longer than `eligible.leader.replicas.wait.ms`
+        refused = [e.broker_id for e in scene.events(EventKind.ROLE_REFUSED)]
+        assert refused == [damaged] * len(refused) and 1 <= len(refused) <= 3
+        election = scene.events(EventKind.ELECTION_REFUSED)[-1].cause
+        assert f"the replicas on [{damaged}]" in election, election
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            assert await admin.elect_leaders("unclean", [TP]) == {TP: None}
+        await scene.check()
+
+    in_a_cluster(test)

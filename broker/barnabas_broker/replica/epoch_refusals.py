@@ -40,16 +40,18 @@ def is_below_log(
     return partition_state.leader_epoch < epoch
 
 
-def refusal_with_role(logs: LogManager, key: TopicPartition, topic_id: str) -> ErrorCode:
+def refusal_with_role(
+    logs: LogManager, key: TopicPartition, asked: LeaderAndIsrPartition
+) -> ErrorCode:
     """The answer to the question what is held here: STALE_CONTROLLER_EPOCH goes with the role.
 
     A log that is lost, or of another topic, tells nothing.
     """
     log = logs.get(key)
-    logs.note_stray(key, topic_id)
-    if logs.lost.refuse(key):
+    logs.note_stray(key, asked.topic_id)
+    if logs.lost.refuse(key, asked.leader_epoch):
         return ErrorCode.CORRUPT_MESSAGE
-    if log is not None and not same_topic(log.topic_id, topic_id):
+    if log is not None and not same_topic(log.topic_id, asked.topic_id):
         return ErrorCode.INCONSISTENT_TOPIC_ID
     return ErrorCode.STALE_CONTROLLER_EPOCH
 

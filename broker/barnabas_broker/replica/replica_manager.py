@@ -246,6 +246,7 @@ class ReplicaManager:
             TopicPartition(state.topic, state.partition)
             for state in (request.partitions if refused else ())
             if broker_id in state.replicas
+            and state.leader_epoch > refused.get(TopicPartition(state.topic, state.partition), -1)
             and not lost.is_needed(
                 TopicPartition(state.topic, state.partition),
                 in_sync=broker_id in state.in_sync_replicas,

@@ -155,7 +155,7 @@ class Roles:
         if partition is not None and partition.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if partition_state.tell_only:
-            return refusal_with_role(self._context.log_manager, key, partition_state.topic_id)
+            return refusal_with_role(self._context.log_manager, key, partition_state)
         if partition is None:
             return ErrorCode.NONE
         if not same_topic(partition.topic_id, partition_state.topic_id):

@@ -9,6 +9,7 @@ knows them too.
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
+from barnabas_common.messages.sentinels import NO_EPOCH
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.log.errors import LostLogError
@@ -26,12 +27,13 @@ class LostLog(NamedTuple):
 class LostLogs:
     """The lost logs of one broker.
 
-    `refused`: those because of which a role was refused that has not been requested again.
+    `refused`: those because of which a role was refused that has not been requested again, with the
+    leader epoch of the controller's question where there was no role, else -1.
     """
 
     def __init__(self) -> None:
         self._lost: dict[TopicPartition, LostLog] = {}
-        self.refused: dict[TopicPartition, None] = {}
+        self.refused: dict[TopicPartition, int] = {}
 
     def __contains__(self, topic_partition: object) -> bool:
         return topic_partition in self._lost
@@ -52,13 +54,15 @@ class LostLogs:
     ) -> None:
         """Raise LostLogError if the log is lost and must not be replaced yet."""
         if self.is_needed(topic_partition, in_sync, has_leader):
-            self.refused[topic_partition] = None
+            self.refused[topic_partition] = NO_EPOCH
             raise LostLogError(f"{topic_partition}: {self.describe()[topic_partition]}")
 
-    def refuse(self, topic_partition: TopicPartition) -> bool:
-        """Whether the log is lost; its role is requested again when the log is not needed."""
+    def refuse(self, topic_partition: TopicPartition, leader_epoch: int) -> bool:
+        """Whether the log is lost, of which the controller asked under a leader epoch. Its role is
+        requested under a later one, when the log is not needed: before, the question would come
+        again."""
         if topic_partition in self._lost:
-            self.refused[topic_partition] = None
+            self.refused[topic_partition] = leader_epoch
         return topic_partition in self._lost
 
     def add_damaged(self, topic_partition: TopicPartition, lost: LostLog) -> None:

@@ -12,6 +12,7 @@ have each acknowledged record: where too few answer the brokers wait for an oper
 import asyncio
 from collections.abc import Callable, Sequence
 
+from barnabas_broker.log.segment.segment_files import LOG_SUFFIX
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
 from barnabas_controller.eligibility.raised_epoch import may_lack_records
@@ -87,7 +88,10 @@ class RestoredCopy:
             return False
         brokers = registered(self._cluster)
         lacking = {r for r in now.replicas if may_lack_records(then.state, brokers[r])}
-        if now.lost and len(lacking.union(now.lost)) >= self._min_isr:
+        # What a damaged log lacks is found at the restart.
+        lost = {r for r in now.replicas if self._cluster.disks[r].is_rotten(LOG_SUFFIX)}
+        lost.update(now.lost)
+        if lost and len(lacking | lost) >= self._min_isr:
             return False
         return any(
             member in then.state.isr and not may_have_lost_records(now.state, brokers[member])
