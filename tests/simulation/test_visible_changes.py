@@ -205,3 +205,23 @@ def test_a_deletion_that_waits_for_a_broker_does_not_keep_the_caller() -> None:
             return took
 
     assert run(story(), seed=1, max_time=MAX_SECONDS) < 2.0
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.1, 0.105])
+def test_a_change_is_sent_again_while_the_broker_has_no_session(seconds: float) -> None:
+    """Its session has just ended, and the broker registers again within a second."""
+
+    async def scenario() -> None:
+        cluster = SimulatedCluster()
+        await cluster.start()
+        async with admin_of(cluster, 2) as admin:
+            await admin.create_topic("old", assignments={0: [1]})
+            cluster.expire_session(2)
+            await asyncio.sleep(seconds)
+            await admin.delete_topics(["old"])
+            cluster.expire_session(2)
+            await asyncio.sleep(seconds)
+            assert (await admin.create_topic("new", assignments={0: [1]})).partitions == 1
+            assert await admin.list_topics() == ["new"]
+
+    run(scenario(), max_time=MAX_SECONDS)

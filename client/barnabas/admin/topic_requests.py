@@ -131,28 +131,44 @@ async def delete_topics(
     return [DeletedTopic(each.topic, tuple(each.waits_for)) for each in _all_or_raise(results)]
 
 
+# Answers after which a change is sent again: no controller, or no ZooKeeper session.
+_AGAIN = (ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION)
+
+
 async def _change_topics(
     cluster: Cluster, request: CreateTopicsRequest | DeleteTopicsRequest, patience: float
 ) -> list[TopicResult]:
     """Send the request. For `patience` s, send again the topics that the asked broker could not
-    change without a controller. The others are not sent again: their second answer would be a
-    refusal."""
+    change without a controller, or without ZooKeeper. The others are not sent again: their second
+    answer would be a refusal. A topic that is unknown when its deletion is sent again was deleted
+    before the broker's session ended."""
     timeout = _timeout(request.timeout_ms)
     deadline = cluster.clock.monotonic() + patience
     failures = 0
     done: dict[str, TopicResult] = {}
     while True:
         response = await cluster.ask(request, timeout)
-        missing = {r.topic for r in response.topics if r.error_code == ErrorCode.NOT_CONTROLLER}
-        done |= {result.topic: result for result in response.topics}
+        missing = {r.topic for r in response.topics if r.error_code in _AGAIN}
+        done |= {
+            result.topic: _judged(result, done.get(result.topic)) for result in response.topics
+        }
         if not missing:
             return list(done.values())
         failures += 1
         pause = cluster.backoff.seconds(failures)
         if cluster.clock.monotonic() + pause >= deadline:
-            raise NotControllerError("there is no controller now")
+            if any(done[topic].error_code == ErrorCode.NOT_CONTROLLER for topic in missing):
+                raise NotControllerError("there is no controller now")
+            return list(done.values())
         await asyncio.sleep(pause)
         request = _only(request, missing)
+
+
+def _judged(result: TopicResult, before: TopicResult | None) -> TopicResult:
+    is_gone_now = result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if is_gone_now and before is not None and before.error_code == ErrorCode.NETWORK_EXCEPTION:
+        return replace(result, error_code=ErrorCode.NONE, error_message="")
+    return result
 
 
 def _only(
