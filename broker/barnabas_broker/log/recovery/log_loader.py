@@ -25,6 +25,7 @@ from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
 from barnabas_broker.log.errors import DamagedLogError
 from barnabas_broker.log.recovery.compaction_files import settle_compaction
+from barnabas_broker.log.recovery.epoch_scan import EpochScan, WrongEpoch
 from barnabas_broker.log.recovery.leftovers import clear_leftovers, finish_deletions
 from barnabas_broker.log.recovery.missing_batches import (
     first_missing,
@@ -129,17 +130,22 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     Raises:
         DamagedLogError: it would lose committed records; nothing was removed.
     """
-    try:
-        loaded = _load(folder, checkpoint)
-    except OutdatedEpochs as fault:
-        forget_epochs(folder.disk, folder.path)
-        loaded = _load(folder, checkpoint)
-        loaded.damaged_epochs = str(fault)
+    outdated, wrong = "", None
+    while True:
+        try:
+            loaded = _load(folder, checkpoint, wrong)
+            break
+        except OutdatedEpochs as fault:
+            forget_epochs(folder.disk, folder.path)
+            outdated = str(fault)
+        except WrongEpoch as fault:  # below the last one, if there was one
+            wrong = fault
+    loaded.damaged_epochs = outdated or loaded.damaged_epochs
     finish_deletions(folder.disk, folder.path, loaded.epochs)
     return loaded
 
 
-def _load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
+def _load(folder: LogFolder, checkpoint: LogCheckpoint, wrong: WrongEpoch | None) -> LoadedLog:
     names = folder.disk.list(folder.path)
     clear_leftovers(folder.disk, folder.path, folder.topic_partition)
     settle_compaction(folder.disk, folder.path, folder.topic_partition)
@@ -156,13 +162,14 @@ def _load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
         )
     segments = [Segment(folder.disk, folder.path, b, folder.config) for b in segment_bases(folder)]
     _set_ends(segments)
+    scan = EpochScan(epochs, LeaderEpochCache(epochs.entries), wrong)
     try:
         if checkpoint.is_clean:
-            segments, cut = _open_clean(folder, segments, epochs, checkpoint)
+            segments, cut = _open_clean(folder, segments, epochs, checkpoint, scan)
         else:
-            segments, cut = _open_after_crash(folder, segments, epochs, checkpoint)
+            segments, cut = _open_after_crash(folder, segments, epochs, checkpoint, scan)
         _check_end(segments, checkpoint)
-    except (DamagedLogError, OutdatedEpochs):
+    except (DamagedLogError, OutdatedEpochs, WrongEpoch):
         for segment in segments:
             segment.close()
         raise
@@ -253,6 +260,7 @@ def _open_clean(
     segments: list[Segment],
     epochs: LeaderEpochCache,
     checkpoint: LogCheckpoint,
+    scan: EpochScan,
 ) -> Opened:
     """Trust the files, after a plausibility check of the indexes."""
     for number, segment in enumerate(segments):
@@ -266,7 +274,7 @@ def _open_clean(
                 segment.base_offset,
             )
             is_last = segment is segments[-1]
-            fault = _recover(folder, segment, epochs, checkpoint, seal=not is_last)
+            fault = _recover(folder, segment, scan, checkpoint, seal=not is_last)
             if fault is not None:
                 return _cut_after(folder, segments, number, fault)
     check_not_outdated(epochs, segments)
@@ -299,6 +307,7 @@ def _open_after_crash(
     segments: list[Segment],
     epochs: LeaderEpochCache,
     checkpoint: LogCheckpoint,
+    scan: EpochScan,
 ) -> Opened:
     # The segment that ends at the recovery point may have been sealed after it was flushed: its
     # batches are durable, its indexes need not be.
@@ -321,7 +330,7 @@ def _open_after_crash(
             _check_may_end(before.next_offset, checkpoint, reason)
             return _cut_after(folder, segments, number - 1, Fault(reason, before.size))
         is_last = segment is segments[-1]
-        fault = _recover(folder, segment, epochs, checkpoint, seal=not is_last)
+        fault = _recover(folder, segment, scan, checkpoint, seal=not is_last)
         if fault is not None:
             return _cut_after(folder, segments, number, fault)
     return segments, ""
@@ -362,7 +371,7 @@ def _check_end(segments: Sequence[Segment], checkpoint: LogCheckpoint) -> None:
 def _recover(
     folder: LogFolder,
     segment: Segment,
-    epochs: LeaderEpochCache,
+    scan: EpochScan,
     checkpoint: LogCheckpoint,
     seal: bool,
 ) -> Fault | None:
@@ -378,12 +387,10 @@ def _recover(
     end, fault = 0, None
     try:
         for position, header in verified_batches(segment.log, base_offset, end_offset):
+            scan.note(header)
             placed = PlacedBatch(header.last_offset, header.size, header.max_timestamp)
             segment.note(placed, position, folder.config.index_interval_bytes)
             end = position + header.size
-            latest = epochs.latest_epoch()
-            if header.partition_leader_epoch > (-1 if latest is None else latest):
-                epochs.assign(header.partition_leader_epoch, header.base_offset)
     except CorruptBatch as error:
         fault = str(error)
         is_torn = isinstance(error, TornBatch) and not seal

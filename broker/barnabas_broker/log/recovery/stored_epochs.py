@@ -14,7 +14,7 @@ from barnabas_broker.log.epochs.leader_epoch_cache import UNDEFINED, LeaderEpoch
 from barnabas_broker.log.errors import MalformedCheckpoint
 from barnabas_broker.log.segment.segment import Segment
 
-_FAR = 1000
+FAR = 1000
 """Epochs rise one by one. A batch whose epoch is so much higher has a changed bit in it."""
 
 
@@ -56,7 +56,7 @@ def check_not_outdated(epochs: LeaderEpochCache, segments: Sequence[Segment]) ->
         return
     latest = epochs.epoch_for_offset(segments[-1].next_offset)
     known = UNDEFINED if latest is None else latest
-    if known < last.partition_leader_epoch <= known + _FAR:
+    if known < last.partition_leader_epoch <= known + FAR:
         raise OutdatedEpochs(
             f"the last epoch in it is {known}, and the batch at offset {last.base_offset} has epoch"
             f" {last.partition_leader_epoch}"

@@ -1,0 +1,71 @@
+"""The leader epochs of the batches that recovery reads, and those among them that cannot be right.
+
+No checksum covers a batch's leader epoch. A changed bit in it could make a log seem newer than all
+others, and they would truncate committed records to follow it. In a log epochs never go down, and
+they rise in small steps. What the epoch file says of an offset decides which of two is wrong. Not
+recognized: an epoch that is a little too high in the last batches of a log.
+"""
+
+from barnabas_common.record.batch import BatchHeader, CorruptBatch
+
+from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
+from barnabas_broker.log.recovery.stored_epochs import FAR
+
+
+class WrongEpoch(Exception):
+    """The batches from `offset` on have a leader epoch that cannot be right. They have been read
+    already: the log is to be read again, up to there."""
+
+    def __init__(self, offset: int, fault: str) -> None:
+        super().__init__(fault)
+        self.offset = offset
+
+
+class EpochScan:
+    """Takes over new epochs into `epochs`, which has what the file says below the first batch.
+
+    `stored`: all that the file says. `wrong`: what an earlier reading of this log has found.
+    """
+
+    def __init__(
+        self, epochs: LeaderEpochCache, stored: LeaderEpochCache, wrong: WrongEpoch | None
+    ) -> None:
+        self._epochs = epochs
+        self._stored = stored
+        self._wrong = wrong
+        self._before: BatchHeader | None = None
+        self._run_start = 0
+        """Where the batches begin that have the epoch of the one before."""
+
+    def note(self, header: BatchHeader) -> None:
+        """Take the next batch of the log.
+
+        Raises:
+            CorruptBatch: its epoch cannot be right.
+            WrongEpoch: that of the batches before it cannot.
+        """
+        epoch, offset, before = header.partition_leader_epoch, header.base_offset, self._before
+        if self._wrong is not None and offset >= self._wrong.offset:
+            raise CorruptBatch(str(self._wrong))
+        if before is not None and epoch < before.partition_leader_epoch:
+            self._goes_down(header, before)
+        latest = self._epochs.latest_epoch()
+        if latest is not None and epoch > latest + FAR and not self._is_stored(header):
+            raise CorruptBatch(f"leader epoch {epoch} at offset {offset}, after {latest}")
+        if latest is None or epoch > latest:
+            self._epochs.assign(epoch, offset)
+        if before is None or epoch != before.partition_leader_epoch:
+            self._run_start = offset
+        self._before = header
+
+    def _goes_down(self, header: BatchHeader, before: BatchHeader) -> None:
+        fault = (
+            f"leader epoch {before.partition_leader_epoch} at offset {self._run_start}, and"
+            f" {header.partition_leader_epoch} at offset {header.base_offset}"
+        )
+        if self._is_stored(before):
+            raise CorruptBatch(fault)
+        raise WrongEpoch(self._run_start, fault)
+
+    def _is_stored(self, header: BatchHeader) -> bool:
+        return self._stored.epoch_for_offset(header.last_offset) == header.partition_leader_epoch

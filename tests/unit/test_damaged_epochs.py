@@ -1,0 +1,103 @@
+"""A bit of a batch's leader epoch changes, and the next start reads it. No checksum covers it.
+
+The log must not seem to have an epoch that it has not: an election by the logs would prefer it.
+"""
+
+from itertools import pairwise
+
+import pytest
+from barnabas_broker.log.errors import DamagedLogError
+from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.stored_epochs import FAR
+from barnabas_broker.log.unified_log import UnifiedLog
+from barnabas_common.record.batch import batches
+from barnabas_simulator.disk import MemoryDisk
+
+from tests.support.log_world import FOLDER, LogWorld
+
+EPOCH_AT = 12
+EPOCHS = [1, 1, 1, 4, 4, 4]
+BITS = range(32)
+UNBROKEN = LogCheckpoint(high_watermark=len(EPOCHS), is_unbroken=True)
+
+
+def written(segments: int = 1) -> tuple[LogWorld, list[tuple[str, int]]]:
+    """Return a log of six batches of one record, and the file and position of each."""
+    world = LogWorld()
+    log = world.open()
+    for number, epoch in enumerate(EPOCHS):
+        if number and number % (len(EPOCHS) // segments) == 0:
+            log.roll()
+        log.assign_epoch(epoch, log.log_end_offset)
+        log.epoch_file.write()
+        world.append(log, b"%d" % number, epoch=epoch)
+    log.flush()
+    log.close()
+    places = []
+    for name in sorted(n for n in world.names() if n.endswith(".log")):
+        path = f"{FOLDER}/{name}"
+        places += [(path, position) for position, _ in batches(world.disk.read_file(path))]
+    return world, places
+
+
+def flip(world: LogWorld, place: tuple[str, int], bit: int) -> int:
+    """Change a bit of a batch's epoch; returns the epoch that it has then."""
+    disk, (path, position) = world.disk, place
+    assert isinstance(disk, MemoryDisk)
+    disk.flip(path, position + EPOCH_AT + 3 - bit // 8, bit % 8)
+    (header,) = [h for p, h in batches(disk.read_file(path)) if p == position]
+    return header.partition_leader_epoch
+
+
+def truncated(world: LogWorld) -> UnifiedLog:
+    """Open it as a replica outside the ISR does, which may truncate it."""
+    log = world.open()
+    assert log.leader_epochs.entries == [
+        entry for entry in [(1, 0), (4, 3)] if entry[1] < log.log_end_offset
+    ]
+    return log
+
+
+@pytest.mark.parametrize("bit", BITS)
+@pytest.mark.parametrize("number", range(len(EPOCHS)))
+@pytest.mark.parametrize("segments", [1, 2, 3, 6])
+def test_a_start_finds_it_and_changes_nothing(number: int, bit: int, segments: int) -> None:
+    world, places = written(segments)
+    epoch = flip(world, places[number], bit)
+    shown = [*EPOCHS[:number], epoch, *EPOCHS[number + 1 :]]
+    falls = any(earlier > later for earlier, later in pairwise(shown))
+    if not falls and epoch - 4 <= FAR:
+        log = world.open(UNBROKEN)  # a little too high, and none follows: not recognized
+        assert log.log_end_offset == len(EPOCHS)
+        return
+    before = {name: world.disk.read_file(f"{FOLDER}/{name}") for name in world.names()}
+    with pytest.raises(DamagedLogError, match=f"damaged at offset {number}, below") as raised:
+        world.open(UNBROKEN)
+    assert f"{epoch} at offset {number}" in str(raised.value)
+    logs = {name: data for name, data in before.items() if name.endswith((".log", "checkpoint"))}
+    assert logs == {name: world.disk.read_file(f"{FOLDER}/{name}") for name in logs}
+    log = truncated(world)
+    assert log.log_end_offset == number
+
+
+def test_an_epoch_that_the_file_has_may_be_far_above_the_one_before() -> None:
+    """An election by the logs may have raised it by more."""
+    world = LogWorld()
+    log = world.open()
+    for epoch in (1, 2 + 2 * FAR):
+        log.assign_epoch(epoch, log.log_end_offset)
+        log.epoch_file.write()
+        world.append(log, b"x", epoch=epoch)
+    log.close()
+    log = world.open(LogCheckpoint(high_watermark=2, is_unbroken=True))
+    assert (log.log_end_offset, log.latest_epoch()) == (2, 2 + 2 * FAR)
+
+
+def test_new_epochs_that_the_file_has_not_yet_are_taken_over() -> None:
+    world = LogWorld()
+    log = world.open()
+    for epoch in (0, 3, 9):
+        world.append(log, b"x", epoch=epoch)
+    log.close()
+    log = world.open(LogCheckpoint(high_watermark=3, is_unbroken=True))
+    assert log.leader_epochs.entries == [(0, 0), (3, 1), (9, 2)]
