@@ -108,19 +108,10 @@ async def test_a_leader_that_finds_damage_hands_over_and_mends_its_log(
         consumer.assign([TopicPartition(topic, 0)])
         await consumer.seek_to_beginning(TopicPartition(topic, 0))
         values: list[bytes | None] = []
-        refusals: list[str] = []
         async with asyncio.timeout(30.0):
             while len(values) < BATCHES:
-                try:
-                    values += [record.value for record in await consumer.poll(timeout_ms=500)]
-                except CorruptMessageError as error:
-                    refusals.append(str(error))
+                values += [record.value for record in await consumer.poll(timeout_ms=500)]
     assert values == EXPECTED
-    # A consumer fetches once more before it raises; by then another replica may lead.
-    assert len(refusals) <= 1
-    for refusal in refusals:
-        assert f"damaged at offset {DAMAGED} in the replica of broker {leader}" in refusal
-        assert "others may have a valid copy" in refusal
     await until_not_led_by(cluster.bootstrap, topic, leader)
     await wait_until_in_sync(cluster.bootstrap, topic)
     (event,) = await _events(cluster, leader, EventKind.LOG_DAMAGED)

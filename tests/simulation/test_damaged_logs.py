@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 from barnabas import Admin, Consumer, Producer
 from barnabas_broker.log.segment.batch_scan import DamagedBatch
 from barnabas_broker.log.unified_log import UnifiedLog
-from barnabas_common.errors import CorruptMessageError
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import Event, EventKind
 from barnabas_common.messages.produce import ProducePartition, ProduceRequest
@@ -35,6 +34,7 @@ FIELDS = {
     "length, low": (11, 1),
     "length, high": (9, 1),
     "magic": (16, 1),
+    "checksum": (18, 1),
     "last offset delta": (24, 1),
 }
 EPOCH_FIELDS = {
@@ -61,7 +61,7 @@ def told(cluster: SimulatedCluster, kind: EventKind) -> list[Event]:
 
 
 async def read(cluster: SimulatedCluster, count: int) -> list[bytes]:
-    """Poll again after a damaged batch, as the error says."""
+    """A leader whose copy is damaged is no reason for an error: another replica leads soon."""
     values: list[bytes] = []
     async with Consumer(
         bootstrap_servers=cluster.bootstrap, runtime=cluster.client_runtime("consumer")
@@ -69,8 +69,7 @@ async def read(cluster: SimulatedCluster, count: int) -> list[bytes]:
         consumer.assign([KEY])
         consumer.seek(KEY, 0)
         while len(values) < count:
-            with suppress(CorruptMessageError):
-                values += [record.value or b"" for record in await consumer.poll(timeout_ms=500)]
+            values += [record.value or b"" for record in await consumer.poll(timeout_ms=500)]
     return values
 
 

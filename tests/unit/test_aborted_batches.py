@@ -72,10 +72,10 @@ def test_a_reader_gets_what_is_committed_however_its_fetches_fall(
     while state.position < log.last_stable_offset:
         before = state.position
         data, aborted = fetched(log, before, max_bytes)
-        columns = CompletedFetch(state, data, True, 1, 0, aborted)
+        columns = CompletedFetch(state, 0, data, True, 1, 0, aborted)
         as_columns += columns.take_columns().values
         after_columns, state.position = state.position, before
-        chunk = CompletedFetch(state, data, True, 1, 0, aborted)
+        chunk = CompletedFetch(state, 0, data, True, 1, 0, aborted)
         while not chunk.exhausted:
             values += [record.value for record in chunk.take(1)]
         assert state.position == after_columns > before

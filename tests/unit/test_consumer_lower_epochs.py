@@ -71,7 +71,7 @@ def test_a_damaged_leader_epoch_is_not_committed() -> None:
     batch[:16] = stamp(0, DAMAGED, parse_header(batch).batch_length)
     state = TopicPartitionState(TP, None)
     state.seek(0)
-    chunk = CompletedFetch(state, bytes(batch), True, 1, leader_epoch=5)
+    chunk = CompletedFetch(state, 0, bytes(batch), True, 1, leader_epoch=5)
     assert [record.leader_epoch for record in chunk.take(10)] == [5]
     assert (state.position, state.position_epoch) == (1, 5)
 

@@ -116,7 +116,7 @@ def test_a_marker_counts_with_its_own_leader_epoch() -> None:
         batch[:16] = stamp(offset, leader_epoch, parse_header(batch).batch_length)
     state = TopicPartitionState(TP, None)
     state.seek(0)
-    chunk = CompletedFetch(state, bytes(data + marker), True, broker_id=1, leader_epoch=4)
+    chunk = CompletedFetch(state, 0, bytes(data + marker), True, broker_id=1, leader_epoch=4)
     assert len(chunk.take(100)) == 1
     assert (state.position, state.position_epoch) == (1, 3)
     assert chunk.take(100) == []
@@ -133,7 +133,7 @@ def test_a_compacted_batch_without_records_from_the_position_on_is_passed() -> N
     seal(batch)
     state = TopicPartitionState(TP, None)
     state.seek(5)
-    chunk = CompletedFetch(state, bytes(batch), True, broker_id=1, leader_epoch=0)
+    chunk = CompletedFetch(state, 0, bytes(batch), True, broker_id=1, leader_epoch=0)
     assert chunk.take(100) == [] and chunk.exhausted
     assert state.position == 10
 

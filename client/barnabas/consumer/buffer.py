@@ -83,7 +83,7 @@ class FetchBuffer:
             try:
                 some = chunk.take(limit - len(records))
             except CorruptMessageError as error:
-                self._replace_head(chunk, error)
+                self._stop_at_damage(chunk, error)
                 continue
             if chunk.exhausted:
                 self._drop_head(chunk)
@@ -100,7 +100,7 @@ class FetchBuffer:
             try:
                 columns = chunk.take_columns(with_headers)
             except CorruptMessageError as error:
-                self._replace_head(chunk, error)
+                self._stop_at_damage(chunk, error)
                 continue
             if chunk.exhausted:
                 self._drop_head(chunk)
@@ -139,9 +139,16 @@ class FetchBuffer:
         self.on_room()
         return failure.error
 
-    def _replace_head(self, chunk: CompletedFetch, error: BarnabasError) -> None:
-        self._entries[0] = _Failure(chunk.state, chunk.state.version, error)
-        chunk.state.blocked = True
+    def _stop_at_damage(self, chunk: CompletedFetch, error: BarnabasError) -> None:
+        """Fetch again from the damage on: a leader checks the first batch of an answer, and has
+        another replica lead if its own copy is damaged. Raise the error if it was the first."""
+        state = chunk.state
+        if state.position > chunk.start:
+            state.rewind()  # this chunk is stale then
+            self.on_room()
+            return
+        self._entries[0] = _Failure(state, state.version, error)
+        state.blocked = True
 
     def _drop_head(self, chunk: CompletedFetch) -> None:
         self._entries.popleft()

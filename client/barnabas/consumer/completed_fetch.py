@@ -45,6 +45,7 @@ def before_damage(records: bytes, start: int, end: int) -> tuple[bytes, BatchHea
 class CompletedFetch:
     """Batches of one partition. Taking records moves the partition's `position`, also past control
     batches and aborted transactions. `aborted` has the producer ids and first offsets of those.
+    `start`: the offset that was fetched from.
 
     `leader_epoch` is that of the leader which answered.
 
@@ -54,6 +55,7 @@ class CompletedFetch:
     def __init__(
         self,
         state: TopicPartitionState,
+        start: int,
         records: bytes,
         check_crcs: bool,
         broker_id: int,
@@ -61,6 +63,7 @@ class CompletedFetch:
         aborted: Iterable[tuple[int, int]] = (),
     ) -> None:
         self.state = state
+        self.start = start
         self._leader_epoch = leader_epoch
         self._broker_id = broker_id
         self.size = len(records)

@@ -132,9 +132,8 @@ class Fetcher:
             return
         aborted = [(one.producer_id, one.first_offset) for one in answer.aborted_transactions]
         epoch = asked.leader_epoch
-        chunk = CompletedFetch(
-            state, records, self.config.check_crcs, asked.broker_id, epoch, aborted
-        )
+        check_crcs, broker_id = self.config.check_crcs, asked.broker_id
+        chunk = CompletedFetch(state, asked.offset, records, check_crcs, broker_id, epoch, aborted)
         state.fetched(last.next_offset, min(last.partition_leader_epoch, epoch), chunk.size)
         self.buffer.add(chunk)
 
