@@ -31,7 +31,7 @@ Place = tuple[str, int, BatchHeader]
 FULL_DISK_BYTES = 200
 LOOK_SECONDS = 0.001
 TOP_BIT = 7
-LENGTH, MAGIC, AFTER_MAGIC = 8, 16, 17
+LENGTH, EPOCH, MAGIC, AFTER_MAGIC = 8, 12, 16, 17
 """Positions in a batch. What comes before, and the leader epoch, no checksum covers."""
 
 
@@ -183,14 +183,15 @@ class DiskFaults:
         if not batches:
             return None
         partition, path, position, header = self._chance.choice(batches)
-        where = self._chance.choice(
-            [
-                range(LENGTH, LENGTH + 4),
-                range(MAGIC, AFTER_MAGIC),
-                range(AFTER_MAGIC, header.size),
-                range(AFTER_MAGIC, header.size),
-            ]
-        )
+        ranges = [
+            range(LENGTH, EPOCH),
+            range(MAGIC, AFTER_MAGIC),
+            range(AFTER_MAGIC, header.size),
+            range(AFTER_MAGIC, header.size),
+        ]
+        if any(at == path and later > position for _, at, later, _ in batches):
+            ranges.append(range(EPOCH, MAGIC))  # in the last batch it may not be recognized
+        where = self._chance.choice(ranges)
         disk.flip(path, position + self._chance.choice(where), self._chance.randrange(8))
         offsets = range(header.base_offset, header.last_offset + 1)
         self._cluster.damage.append((partition, offsets))

@@ -16,6 +16,7 @@ from barnabas_broker.log.segment.segment_files import LOG_SUFFIX
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
 from barnabas_controller.eligibility.raised_epoch import may_lack_records
+from barnabas_controller.store import znodes
 
 from barnabas_simulator.campaign.faults.faults import Fault, FaultKind
 from barnabas_simulator.campaign.state import (
@@ -73,6 +74,9 @@ class RestoredCopy:
         if set(cluster.broker_ids) - set(registered(cluster)):
             return False
         if any(cluster.is_paused(b) or not cluster.is_serving(b) for b in cluster.broker_ids):
+            return False
+        deleting = cluster.zookeeper.tree.find(znodes.DELETE_TOPICS)
+        if deleting is not None and deleting.children:  # the copy has these topics as they were
             return False
         then, now = states_in(copy.tree), partition_states(cluster)
         judged = [p for p in now if not p.topic.startswith(SCRATCH)]
