@@ -86,14 +86,15 @@ class DiskFaults:
         ]
 
     def to_flip_back(self) -> list[int]:
-        """The brokers whose damaged log is the only one in the ISR: an operator must act."""
+        """The brokers with damage in a log that no other member of the ISR may have sound: they may
+        find it at their next start, and then an operator must act."""
         return [
             broker_id
-            for broker_id in self._cluster.running_brokers
+            for broker_id in self._cluster.broker_ids
             if self.is_damaged(broker_id)
             and any(
-                found.state.isr == (broker_id,) and broker_id in found.lost
-                for found in partition_states(self._cluster).values()
+                broker_id in found.state.isr and not self._has_sound_member(partition, broker_id)
+                for partition, found in partition_states(self._cluster).items()
             )
         ]
 
