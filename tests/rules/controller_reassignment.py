@@ -115,6 +115,13 @@ REASSIGNMENT = Section(
         opposite(
             "The response to the last StopReplica",
             "replica/strays.py",
+            "        return not same_topic(log.topic_id, self._cache.topic_id(key.topic))\n",
+            "        return False\n",
+            "simulation/test_strays.py::test_a_topic_is_led_although_one_of_its_brokers_has_a_log_of_an_earlier_topic",
+        ),
+        opposite(
+            "The response to the last StopReplica",
+            "replica/strays.py",
             "        and leader_epoch <= states.leader_epoch\n",
             "",
             "unit/test_strays.py::test_what_a_stray_is",

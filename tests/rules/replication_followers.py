@@ -351,6 +351,20 @@ BAD_INPUT = Section(
             "unit/test_damaged_checkpoints.py::test_after_a_kill_older_epochs_are_noticed_too",
         ),
         opposite(
+            "Leader epochs of batches that recovery reads",
+            "log/recovery/epoch_scan.py",
+            "            self._goes_down(header, before)\n",
+            "            pass\n",
+            "unit/test_damaged_epochs.py::test_a_start_finds_it_and_changes_nothing",
+        ),
+        opposite(
+            "Leader epochs of batches that recovery reads",
+            "log/recovery/epoch_scan.py",
+            "        if latest is not None and epoch > latest + FAR and not self._is_stored(header):\n",
+            "        if False:\n",
+            "unit/test_damaged_epochs.py::test_a_start_finds_it_and_changes_nothing",
+        ),
+        opposite(
             "A flush fails",
             "log/recovery/log_history.py",
             " and not has_failed_flush and",
@@ -363,6 +377,13 @@ BAD_INPUT = Section(
             "    if directory.had_failed_flush:\n",
             "    if False:\n",
             "unit/test_failed_flush.py::test_a_failed_flush_is_noted_and_the_next_start_writes_again",
+        ),
+        opposite(
+            "A partition's folder is missing",
+            "replica/replica_manager.py",
+            "            and state.leader_epoch > refused.get(TopicPartition(state.topic, state.partition), -1)\n",
+            "",
+            "simulation/test_unconfirmed_states.py::test_a_replica_whose_log_is_damaged_is_not_asked_over_and_over",
         ),
         opposite(
             "A partition's folder is missing",

@@ -352,9 +352,10 @@ def test_a_replica_whose_log_is_damaged_is_not_asked_over_and_over() -> None:
         restore(scene, copy)
         cluster.disks[damaged].flip(f"/data/{TP}/{0:020}.log", 16, 3)
         await scene.start_all()
-        await asyncio.sleep(60)  # longer than `eligible.leader.replicas.wait.ms`
-        refused = [e.broker_id for e in scene.events(EventKind.ROLE_REFUSED)]
-        assert refused == [damaged] * len(refused) and 1 <= len(refused) <= 3
+        for _ in range(60):  # longer than `eligible.leader.replicas.wait.ms`
+            await asyncio.sleep(1)
+            refused = [e.broker_id for e in scene.events(EventKind.ROLE_REFUSED)]
+            assert refused == [damaged] * len(refused) and 1 <= len(refused) <= 3
         election = scene.events(EventKind.ELECTION_REFUSED)[-1].cause
         assert f"the replicas on [{damaged}]" in election, election
         async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
