@@ -89,8 +89,11 @@ def test_an_epoch_that_the_file_has_may_be_far_above_the_one_before() -> None:
         log.epoch_file.write()
         world.append(log, b"x", epoch=epoch)
     log.close()
-    log = world.open(LogCheckpoint(high_watermark=2, is_unbroken=True))
-    assert (log.log_end_offset, log.latest_epoch()) == (2, 2 + 2 * FAR)
+    for _ in range(2):
+        log = world.open(LogCheckpoint(high_watermark=2, is_unbroken=True))
+        assert (log.log_end_offset, log.latest_epoch()) == (2, 2 + 2 * FAR)
+        log.close()
+        world.disk.remove(log.epoch_file.path)  # then all epochs are from the batches
 
 
 def test_new_epochs_that_the_file_has_not_yet_are_taken_over() -> None:

@@ -1,9 +1,10 @@
 """The leader epochs of the batches that recovery reads, and those among them that cannot be right.
 
 No checksum covers a batch's leader epoch. A changed bit in it could make a log seem newer than all
-others, and they would truncate committed records to follow it. In a log epochs never go down, and
-they rise in small steps. What the epoch file says of an offset decides which of two is wrong. Not
-recognized: an epoch that is a little too high in the last batches of a log.
+others, and they would truncate committed records to follow it. In a log epochs never go down. They
+rise in small steps, or an election by the logs has raised them by many; then the epoch file has the
+new one. What that file says of an offset also decides which of two epochs is wrong. Not recognized:
+one that is a little too high in the last batches of a log.
 """
 
 from barnabas_common.record.batch import BatchHeader, CorruptBatch
@@ -50,7 +51,7 @@ class EpochScan:
         if before is not None and epoch < before.partition_leader_epoch:
             self._goes_down(header, before)
         latest = self._epochs.latest_epoch()
-        if latest is not None and epoch > latest + FAR and not self._is_stored(header):
+        if latest is not None and epoch > latest + FAR and self._contradicts_file(header):
             raise CorruptBatch(f"leader epoch {epoch} at offset {offset}, after {latest}")
         if latest is None or epoch > latest:
             self._epochs.assign(epoch, offset)
@@ -66,6 +67,9 @@ class EpochScan:
         if self._is_stored(before):
             raise CorruptBatch(fault)
         raise WrongEpoch(self._run_start, fault)
+
+    def _contradicts_file(self, header: BatchHeader) -> bool:
+        return bool(self._stored.entries) and not self._is_stored(header)
 
     def _is_stored(self, header: BatchHeader) -> bool:
         return self._stored.epoch_for_offset(header.last_offset) == header.partition_leader_epoch
