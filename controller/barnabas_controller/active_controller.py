@@ -130,7 +130,7 @@ class ActiveController:
             context.leadership[partition] = written.state
             if context.assignment(partition).is_being_reassigned:
                 context.reassigning[partition] = None
-        self.unconfirmed.find()
+        self.unconfirmed.find(states)
         written_at = {partition: written.zxid for partition, written in states.items()}
         unknown = self.unconfirmed.unknown_members(written_at)
         await self.partitions.handle_unclean_shutdown(written_at, cause, unknown)

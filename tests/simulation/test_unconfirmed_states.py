@@ -12,6 +12,7 @@ import pytest
 from barnabas import Admin, ConfigResource
 from barnabas.explain import About
 from barnabas_common.events import EventKind
+from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.store import znodes
 from barnabas_simulator.campaign import state
 from barnabas_simulator.zookeeper.server import ZooKeeperCopy
@@ -165,6 +166,33 @@ def test_a_state_that_was_malformed_is_confirmed_when_it_is_mended(absent: int) 
         await asyncio.sleep(20)
         cluster.zookeeper.put(STATE, old)
         await asyncio.sleep(5)
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+@pytest.mark.parametrize("late", [1, 2, 3])
+def test_a_state_that_is_mended_holds_back_no_other_partition(late: int) -> None:
+    """The replica that is ahead and registered last has just died, and its proof is gone from the
+    states."""
+
+    async def test(scene: Scene) -> None:
+        cluster, other = scene.cluster, znodes.state_path(TopicPartition("other", 0))
+        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+            await admin.create_topic("other", assignments={0: [1, 2, 3]})
+        restore(scene, await copied(scene))
+        old = data(cluster, other)
+        cluster.zookeeper.put(other, b"nonsense")
+        for broker_id in sorted(cluster.broker_ids, key=lambda b: b == late):
+            cluster.start_broker(broker_id)
+            await asyncio.sleep(10)
+        await scene.whole()
+        cluster.kill(late)
+        while late in state.partition_states(cluster)[TP].state.isr:
+            await asyncio.sleep(0.01)
+        cluster.zookeeper.put(other, old)
+        await asyncio.sleep(1)
+        cluster.start_broker(late)
         await scene.check()
 
     in_a_cluster(test)

@@ -79,8 +79,8 @@ class UnconfirmedStates:
         self._refusals = refusals
         self._newest_state = newest_state
 
-    def find(self) -> list[TopicPartition]:
-        """Hold back the elections of the partitions with such states, and return them.
+    def find(self, partitions: Collection[TopicPartition] | None = None) -> list[TopicPartition]:
+        """Hold back the elections of those with such states, of all or of some, and return them.
 
         Call it before the states are sent: the replicas are then asked instead.
         """
@@ -92,7 +92,8 @@ class UnconfirmedStates:
         found = [
             partition
             for partition, state in context.leadership.items()
-            if partition not in context.unconfirmed
+            if (partitions is None or partition in partitions)
+            and partition not in context.unconfirmed
             and not context.is_being_deleted(partition.topic)
             and self._may_be_older(partition, state, is_restored)
         ]
