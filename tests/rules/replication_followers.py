@@ -360,7 +360,7 @@ BAD_INPUT = Section(
         opposite(
             "Leader epochs of batches that recovery reads",
             "log/recovery/epoch_scan.py",
-            "        if latest is not None and epoch > latest + FAR and self._contradicts_file(header):\n",
+            "        if epoch > latest + FAR and self._contradicts_file(header):\n",
             "        if False:\n",
             "unit/test_damaged_epochs.py::test_a_start_finds_it_and_changes_nothing",
         ),

@@ -66,9 +66,9 @@ def test_a_start_finds_it_and_changes_nothing(number: int, bit: int, segments: i
     epoch = flip(world, places[number], bit)
     shown = [*EPOCHS[:number], epoch, *EPOCHS[number + 1 :]]
     falls = any(earlier > later for earlier, later in pairwise(shown))
-    if not falls and epoch - 4 <= FAR:
+    if epoch >= 0 and not falls and epoch - 4 <= FAR:
         log = world.open(UNBROKEN)  # a little too high, and none follows: not recognized
-        assert log.log_end_offset == len(EPOCHS)
+        assert (log.log_end_offset, log.latest_epoch()) == (len(EPOCHS), max(shown))
         return
     before = {name: world.disk.read_file(f"{FOLDER}/{name}") for name in world.names()}
     with pytest.raises(DamagedLogError, match=f"damaged at offset {number}, below") as raised:
@@ -78,6 +78,19 @@ def test_a_start_finds_it_and_changes_nothing(number: int, bit: int, segments: i
     assert logs == {name: world.disk.read_file(f"{FOLDER}/{name}") for name in logs}
     log = truncated(world)
     assert log.log_end_offset == number
+
+
+@pytest.mark.parametrize("bit", range(10, 32))
+def test_in_a_log_of_one_batch_it_is_found_too(bit: int) -> None:
+    world = LogWorld()
+    log = world.open()
+    log.assign_epoch(1, 0)
+    log.epoch_file.write()
+    world.append(log, b"x", epoch=1)
+    log.close()
+    epoch = flip(world, (f"{FOLDER}/{0:020}.log", 0), bit)
+    with pytest.raises(DamagedLogError, match=f"leader epoch {epoch} at offset 0"):
+        world.open(LogCheckpoint(high_watermark=1, is_unbroken=True))
 
 
 def test_an_epoch_that_the_file_has_may_be_far_above_the_one_before() -> None:

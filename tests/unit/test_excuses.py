@@ -208,6 +208,7 @@ def test_only_what_is_excused_may_be_missing_at_the_end() -> None:
         ("CORRUPT_MESSAGE: flights-0 at offset 5: damaged in the replica", True),
         ("flights-0 is damaged at offset 6 in the replica of broker 2", True),
         ("flights-0 is damaged at offset 3 in the replica of broker 2", False),
+        ("flights-0 is damaged at offset 506 in the replica of broker 2", False),
         ("flights-1 is damaged at offset 4 in the replica of broker 2", False),
         ("late-flights-0 at offset", False),
     ],

@@ -42,11 +42,11 @@ def image_of(data: bytes, is_compacted: bool = False) -> LogImage:
     return image
 
 
-def partition_of(entries: Mapping[int, bytes]) -> Any:
-    producers = SimpleNamespace(entries=entries)
-    return SimpleNamespace(
-        topic_partition=TopicPartition("t", 0), log=SimpleNamespace(producers=producers)
-    )
+def partition_of(entries: Mapping[int, bytes], txn_index: list[object]) -> Any:
+    segments = [SimpleNamespace(path=f"{PATH}/{0:020d}.log", txn_index=txn_index)]
+    producers = SimpleNamespace(entries=entries, transactions=object())
+    log = SimpleNamespace(producers=producers, segments=lambda: segments)
+    return SimpleNamespace(topic_partition=TopicPartition("t", 0), log=log)
 
 
 def state_of(data: bytes) -> dict[int, bytes]:
@@ -131,14 +131,18 @@ def test_compaction_may_take_older_batches_but_not_the_last() -> None:
 
 def test_a_replica_is_asked_again_when_it_or_its_log_has_changed() -> None:
     samples, image = ProducerSamples(), image_of(LOG)
-    replica, entries = replica_of(image), state_of(LOG)
-    partition = partition_of(entries)
+    replica, entries, aborted = replica_of(image), state_of(LOG), list[object]()
+    partition = partition_of(entries, aborted)
     assert samples.is_new(replica, partition, image)
     assert not samples.is_new(replica, partition, image)
     assert samples.is_new(replica._replace(incarnation="1/2"), partition, image)
     assert samples.is_new(replica, partition, image)
     del entries[2]
     assert samples.is_new(replica, partition, image), "a producer was forgotten"
+    aborted.append("transaction")
+    assert samples.is_new(replica, partition, image), "the transaction index has grown"
+    partition.log.producers.transactions = object()
+    assert samples.is_new(replica, partition, image), "the transactions were read again"
     assert samples.is_new(replica, partition, image_of(LOG)), "another log"
     samples.forget()
     assert samples.is_new(replica, partition, image)

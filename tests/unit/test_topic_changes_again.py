@@ -49,8 +49,12 @@ async def test_without_a_controller_or_zookeeper_it_is_sent_again(first: ErrorCo
     assert raised.value.code is first, "for PATIENCE seconds"
 
 
-async def test_what_is_unknown_after_an_answer_without_zookeeper_was_deleted() -> None:
-    assert await deleted(ErrorCode.NETWORK_EXCEPTION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) == 2
+@pytest.mark.parametrize("between", [[], [ErrorCode.NOT_CONTROLLER]])
+async def test_what_is_unknown_after_an_answer_without_zookeeper_was_deleted(
+    between: list[ErrorCode],
+) -> None:
+    codes = [ErrorCode.NETWORK_EXCEPTION, *between, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert await deleted(*codes) == len(codes)
 
 
 @pytest.mark.parametrize("before", [[], [ErrorCode.NOT_CONTROLLER]])

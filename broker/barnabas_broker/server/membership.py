@@ -34,6 +34,7 @@ from barnabas_controller.zookeeper.session import (
     Session,
     SessionExpired,
     State,
+    ZooKeeperError,
     ZooKeeperUnreachable,
 )
 
@@ -185,7 +186,7 @@ class Membership:
 
     async def topic_id(self, topic: str) -> str | None:
         """The id of a topic in ZooKeeper; None if there is none, or no session to read it with."""
-        with contextlib.suppress(SessionExpired):
+        with contextlib.suppress(ZooKeeperError):
             found = None if self.store is None else await self.store.topic(topic)
             return None if found is None else found.topic_id
         return None

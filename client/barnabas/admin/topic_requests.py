@@ -140,18 +140,19 @@ async def _change_topics(
 ) -> list[TopicResult]:
     """Send the request. For `patience` s, send again the topics that the asked broker could not
     change without a controller, or without ZooKeeper. The others are not sent again: their second
-    answer would be a refusal. A topic that is unknown when its deletion is sent again was deleted
-    before the broker's session ended."""
+    answer would be a refusal. A topic is gone, as wanted, if it is unknown when its deletion is
+    sent again after the broker's session had ended: the first attempt may have deleted it. A topic
+    that the first attempt has created is refused as existing, as by Kafka."""
     timeout = _timeout(request.timeout_ms)
     deadline = cluster.clock.monotonic() + patience
     failures = 0
     done: dict[str, TopicResult] = {}
+    unclear: set[str] = set()
     while True:
         response = await cluster.ask(request, timeout)
         missing = {r.topic for r in response.topics if r.error_code in _AGAIN}
-        done |= {
-            result.topic: _judged(result, done.get(result.topic)) for result in response.topics
-        }
+        unclear |= {r.topic for r in response.topics if r.error_code == ErrorCode.NETWORK_EXCEPTION}
+        done |= {r.topic: _judged(r, r.topic in unclear) for r in response.topics}
         if not missing:
             return list(done.values())
         failures += 1
@@ -164,9 +165,8 @@ async def _change_topics(
         request = _only(request, missing)
 
 
-def _judged(result: TopicResult, before: TopicResult | None) -> TopicResult:
-    is_gone_now = result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if is_gone_now and before is not None and before.error_code == ErrorCode.NETWORK_EXCEPTION:
+def _judged(result: TopicResult, is_unclear: bool) -> TopicResult:
+    if is_unclear and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return replace(result, error_code=ErrorCode.NONE, error_message="")
     return result
 

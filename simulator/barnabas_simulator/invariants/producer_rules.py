@@ -133,7 +133,9 @@ class ProducerSamples:
         """Whether anything differs from the last sample of this replica."""
         key, log = (replica.broker_id, partition.topic_partition), partition.log
         assert log is not None
-        now = replica, image, image.version, dict(log.producers.entries)
+        indexes = [(segment.path, len(segment.txn_index)) for segment in log.segments()]
+        producers = dict(log.producers.entries), log.producers.transactions
+        now = replica, image, image.version, indexes, producers
         before, self._known[key] = self._known.get(key), now
         return before != now
 

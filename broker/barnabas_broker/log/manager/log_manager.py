@@ -264,8 +264,8 @@ class LogManager:
         in_sync: bool = False,
         has_leader: bool = True,
     ) -> UnifiedLog:
-        """Return the log with these settings. `is_new`: it need not exist yet; `is_first`: no
-        replica has one; `in_sync`: this one is in the ISR; `has_leader`: it can be fetched again.
+        """Return the log with these settings. `is_new`: it need not exist yet; `is_first`: nor
+        any other; `in_sync`: this replica is in the ISR; `has_leader`: it can be fetched again.
 
         Raises:
             LostLogError: it is lost or damaged, and in the ISR: a log that holds less must not
@@ -317,8 +317,8 @@ class LogManager:
         return log
 
     def _check_not_failed(self, name: TopicPartition, is_first: bool = False) -> None:
-        """A replica that comes back may have a folder in a failed directory: never create another
-        one, with which the broker could not start later."""
+        """A replica that comes back may have a folder in a failed directory. With another one the
+        broker could not start later; a new topic of that name, too, may have one there."""
         live = self._live_log_dirs()
         if name in self._offline:
             raise KafkaStorageError(f"{name}: {self._offline[name]}")

@@ -2,14 +2,16 @@
 
 No checksum covers a batch's leader epoch. A changed bit in it could make a log seem newer than all
 others, and they would truncate committed records to follow it. In a log epochs never go down. They
-rise in small steps, or an election by the logs has raised them by many; then the epoch file has the
-new one. What that file says of an offset also decides which of two epochs is wrong. Not recognized:
-one that is a little too high in the last batches of a log.
+rise in small steps; an election by the logs may raise them by many, and soon after that the epoch
+file has the new one. What that file says of an offset also decides which of two epochs is wrong.
+
+Not recognized: an epoch that is a little too high in the last batches of a log; the epoch of its
+neighbour where one epoch ends and the next begins; and any that never goes down, without the file.
 """
 
 from barnabas_common.record.batch import BatchHeader, CorruptBatch
 
-from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
+from barnabas_broker.log.epochs.leader_epoch_cache import UNDEFINED, LeaderEpochCache
 from barnabas_broker.log.recovery.stored_epochs import FAR
 
 
@@ -46,14 +48,17 @@ class EpochScan:
             WrongEpoch: that of the batches before it cannot.
         """
         epoch, offset, before = header.partition_leader_epoch, header.base_offset, self._before
+        if epoch < 0:
+            raise CorruptBatch(f"leader epoch {epoch} at offset {offset}")
         if self._wrong is not None and offset >= self._wrong.offset:
             raise CorruptBatch(str(self._wrong))
         if before is not None and epoch < before.partition_leader_epoch:
             self._goes_down(header, before)
-        latest = self._epochs.latest_epoch()
-        if latest is not None and epoch > latest + FAR and self._contradicts_file(header):
+        known = self._epochs.latest_epoch()
+        latest = UNDEFINED if known is None else known
+        if epoch > latest + FAR and self._contradicts_file(header):
             raise CorruptBatch(f"leader epoch {epoch} at offset {offset}, after {latest}")
-        if latest is None or epoch > latest:
+        if epoch > latest:
             self._epochs.assign(epoch, offset)
         if before is None or epoch != before.partition_leader_epoch:
             self._run_start = offset

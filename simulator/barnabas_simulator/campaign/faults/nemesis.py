@@ -107,6 +107,8 @@ class Nemesis:
         for disk in self._cluster.disks.values():
             disk.repair()
         for broker_id in self.disks.to_flip_back():
+            if (stopping := self._stopping.get(broker_id)) is not None:
+                await stopping
             if broker_id in self._cluster.running_brokers:
                 self._cluster.kill(broker_id)
             self._cluster.disks[broker_id].flip_back()
