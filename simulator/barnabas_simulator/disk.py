@@ -186,8 +186,8 @@ class MemoryDisk(PageCacheDisk):
         inode.flip(position, bit)
 
     def flip_back(self) -> None:
-        """Undo every `flip`, as who has a sound copy of the files; only while its owner does not
-        run."""
+        """Undo every `flip`, as an operator does who has a sound copy of the files; only while its
+        owner does not run."""
         for file in _files(self._root):
             file.flip_back()
 

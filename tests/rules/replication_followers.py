@@ -380,9 +380,9 @@ BAD_INPUT = Section(
         ),
         opposite(
             "A partition's folder is missing",
-            "replica/replica_manager.py",
-            "            and state.leader_epoch > refused.get(TopicPartition(state.topic, state.partition), -1)\n",
-            "",
+            "log/recovery/lost_logs.py",
+            "        if refused_under is None or state.leader_epoch <= refused_under:\n",
+            "        if refused_under is None:\n",
             "simulation/test_unconfirmed_states.py::test_a_replica_whose_log_is_damaged_is_not_asked_over_and_over",
         ),
         opposite(

@@ -43,6 +43,13 @@ async def copied(scene: Scene, absent: int | None = None) -> ZooKeeperCopy:
     return copy
 
 
+async def set_minimum(scene: Scene, size: int) -> None:
+    cluster = scene.cluster
+    async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
+        topic = ConfigResource.topic(TP.topic)
+        await admin.incremental_alter_configs(topic, {"min.insync.replicas": str(size)})
+
+
 @pytest.mark.parametrize("how", ["restarts", "loses its session"])
 @pytest.mark.parametrize("absent", [1, 2, 3])
 def test_a_broker_stays_ahead_until_the_states_are_confirmed(absent: int, how: str) -> None:
@@ -177,21 +184,24 @@ def test_a_state_that_is_mended_holds_back_no_other_partition(late: int) -> None
     states."""
 
     async def test(scene: Scene) -> None:
-        cluster, other = scene.cluster, znodes.state_path(TopicPartition("other", 0))
+        cluster, other = scene.cluster, TopicPartition("other", 0)
         async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
             await admin.create_topic("other", assignments={0: [1, 2, 3]})
         restore(scene, await copied(scene))
-        old = data(cluster, other)
-        cluster.zookeeper.put(other, b"nonsense")
+        path = znodes.state_path(other)
+        old = data(cluster, path)
+        cluster.zookeeper.put(path, b"nonsense")
         for broker_id in sorted(cluster.broker_ids, key=lambda b: b == late):
             cluster.start_broker(broker_id)
-            await asyncio.sleep(10)
+            await cluster.serving()
         await scene.whole()
         cluster.kill(late)
         while late in state.partition_states(cluster)[TP].state.isr:
             await asyncio.sleep(0.01)
-        cluster.zookeeper.put(other, old)
-        await asyncio.sleep(1)
+        cluster.zookeeper.put(path, old)
+        running = cluster.broker(next(iter(cluster.running_brokers)))
+        while running.metadata_cache.partition(*other) is None:
+            await asyncio.sleep(0.01)
         cluster.start_broker(late)
         await scene.check()
 
@@ -337,10 +347,7 @@ def test_a_replica_that_lost_power_does_not_stand_for_what_it_acknowledged(how: 
 def test_an_unclean_election_does_not_wait_for_a_replica_that_may_have_more() -> None:
     async def test(scene: Scene) -> None:
         cluster = scene.cluster
-        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
-            await admin.incremental_alter_configs(
-                ConfigResource.topic(TP.topic), {"min.insync.replicas": "1"}
-            )
+        await set_minimum(scene, 1)
         absent = next(b for b in cluster.broker_ids if b != scene.leader())
         await restored_without(scene, absent)
         await asyncio.sleep(60)  # longer than `eligible.leader.replicas.wait.ms`
@@ -367,10 +374,7 @@ def test_a_replica_whose_log_is_damaged_is_not_asked_over_and_over() -> None:
 
     async def test(scene: Scene) -> None:
         cluster = scene.cluster
-        async with Admin(cluster.bootstrap, runtime=cluster.client_runtime("admin")) as admin:
-            await admin.incremental_alter_configs(
-                ConfigResource.topic(TP.topic), {"min.insync.replicas": "1"}
-            )
+        await set_minimum(scene, 1)
         damaged = next(b for b in cluster.broker_ids if b != scene.leader())
         cluster.kill(damaged)
         await asyncio.sleep(GONE_SECONDS)

@@ -223,5 +223,13 @@ def test_a_change_is_sent_again_while_the_broker_has_no_session(seconds: float) 
             await asyncio.sleep(seconds)
             assert (await admin.create_topic("new", assignments={0: [1]})).partitions == 1
             assert await admin.list_topics() == ["new"]
+            cluster.expire_session(2)
+            await asyncio.sleep(seconds)
+            topic = ConfigResource.topic("new")
+            await admin.incremental_alter_configs(topic, {"segment.bytes": "1000000"})
+            cluster.expire_session(2)
+            await asyncio.sleep(seconds)
+            configs = {one.name: one.value for one in await admin.describe_configs("new")}
+            assert configs["segment.bytes"] == "1000000"
 
     run(scenario(), max_time=MAX_SECONDS)

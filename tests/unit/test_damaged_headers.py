@@ -226,3 +226,24 @@ def test_an_index_entry_of_kafka_is_used() -> None:
         assert found is not None and found[0] == positions[offset // PER_BATCH]
         used = next((p for last, p in reversed(entries) if last <= offset), 0)
         assert entry_for(segment.log, segment.offset_index, offset).position == used
+
+
+@pytest.mark.parametrize("interval", [0, 200, 400])
+def test_behind_lost_borders_a_reader_goes_on_at_the_next_entry_of_the_index(interval: int) -> None:
+    world, log = written(interval=interval, is_sealed=True)
+    damaged = 3
+    flip(world, damaged, 135)
+    segment = log.segments()[0]
+    first = damaged * PER_BATCH
+    readable = [offset for offset in range(first, END) if _is_read(log, offset)]
+    entries = [segment.offset_index.lookup(offset).offset for offset in range(first, END)]
+    assert readable == [o for o, e in zip(range(first, END), entries, strict=True) if e > first + 1]
+    assert readable, "the index has an entry behind the damage"
+
+
+def _is_read(log: UnifiedLog, offset: int) -> bool:
+    log._local._positions.clear()
+    try:
+        return b"%d" % offset in values_in(log.read(offset, 1, log.high_watermark))
+    except CorruptMessageError:
+        return False

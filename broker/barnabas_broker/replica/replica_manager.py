@@ -240,23 +240,9 @@ class ReplicaManager:
         They can be taken once this replica has left the ISR, because it may then start from an
         empty or a truncated log. The broker asks only once: the role may fail for another reason.
         """
-        lost, broker_id = self._context.log_manager.lost, self._context.broker_id
-        refused = lost.refused
-        free = [
-            TopicPartition(state.topic, state.partition)
-            for state in (request.partitions if refused else ())
-            if broker_id in state.replicas
-            and state.leader_epoch > refused.get(TopicPartition(state.topic, state.partition), -1)
-            and not lost.is_needed(
-                TopicPartition(state.topic, state.partition),
-                in_sync=broker_id in state.in_sync_replicas,
-                has_leader=state.leader >= 0,
-            )
-        ]
-        again = [partition for partition in free if partition in refused]
-        for partition in again:
-            del refused[partition]
-        if self._vanished.take_free(request.partitions) or again:
+        lost = self._context.log_manager.lost
+        free = lost.take_free(request.partitions, self._context.broker_id)
+        if self._vanished.take_free(request.partitions) or free:
             self._context.ask_for_roles()
 
     def directory_failed(self, directory: str) -> None:

@@ -6,7 +6,7 @@ a leader that refuses it, or remain leader forever. Kafka detects strays only wi
 controller, whose first LeaderAndIsr is complete (KAFKA-15605). Here UpdateMetadata shows them,
 because it names the replicas of every partition. A log whose topic was deleted in the meantime, or
 is missing in a ZooKeeper that was restored from an older copy, is reported too. If another topic of
-that name has a replica here, its log can be created once the role is given up.
+that name has a replica here, its log can be created once the old role is given up.
 
 The log stays, as in Kafka: only an operator may delete what may still be needed.
 """
@@ -50,11 +50,12 @@ TopicId = Callable[[str], Awaitable[str | None]]
 
 
 async def unknown_topic_id(_topic: str) -> str | None:
+    """The `TopicId` of a broker without ZooKeeper."""
     return None
 
 
 class Strays:
-    """`note` takes each UpdateMetadata; `due` returns strays after a grace time."""
+    """`note` takes each UpdateMetadata; `look` gives up the roles of strays after a grace time."""
 
     def __init__(
         self,
@@ -116,8 +117,8 @@ class Strays:
             return "its topic does not exist any more"
         return "the controller assigns it to others, and no StopReplica was received"
 
-    def due(self) -> list[TopicPartition]:
-        """Return each stray once, until it has been assigned here again."""
+    def _due(self) -> list[TopicPartition]:
+        """Each stray once, until it has been assigned here again."""
         latest = self._now() - GRACE_SECONDS
         due = [key for key, since in self._since.items() if since <= latest]
         self._since.update(dict.fromkeys(due, math.inf))
@@ -129,8 +130,8 @@ class Strays:
         topic_id: TopicId,
         ask_for_roles: Callable[[], None],
     ) -> None:
-        """Have the roles of all strays given up that are due."""
-        for key in self.due():
+        """Give up the roles of all strays that are due, by `leave(partition, is_stray, why)`."""
+        for key in self._due():
             is_replaced = self.is_replaced(key)
             if is_replaced and not await self._has_its_name(key.topic, topic_id):
                 self._since[key] = self._now()
@@ -140,7 +141,7 @@ class Strays:
                 ask_for_roles()
 
     async def _has_its_name(self, topic: str, topic_id: TopicId) -> bool:
-        """Whether ZooKeeper names the topic that the metadata name. Those of a broker that is cut
-        off from the controller may be older than its roles."""
+        """Whether ZooKeeper has the same topic as the metadata, which may be older than the roles
+        of a broker that is cut off from the controller."""
         registered = await topic_id(topic)
         return self._cache.contains(topic) and self._cache.topic_id(topic) == registered

@@ -240,18 +240,20 @@ class Admin(AdminOfTransactions):
         """The effective configuration of a topic, with the source of each value."""
         check_topic(topic)
         request = DescribeConfigsRequest([topic])
-        return await config_requests.describe(await self._ready(), request)
+        return await config_requests.describe(await self._ready(), request, self._patience)
 
     async def describe_broker_configs(self, broker_id: int) -> list[ConfigDescription]:
         """The effective configuration of one broker."""
         check_int("broker_id", broker_id, 0)
         request = DescribeConfigsRequest(broker=True)
-        return await config_requests.describe(await self._ready(), request, broker_id)
+        return await config_requests.describe(
+            await self._ready(), request, self._patience, broker_id
+        )
 
     async def describe_cluster_default_configs(self) -> list[ConfigDescription]:
         """The settings for all brokers; a broker's own override comes before them."""
         request = DescribeConfigsRequest(cluster_default=True)
-        return await config_requests.describe(await self._ready(), request)
+        return await config_requests.describe(await self._ready(), request, self._patience)
 
     async def incremental_alter_configs(
         self,
@@ -271,7 +273,8 @@ class Admin(AdminOfTransactions):
         """
         altered = alter_resource(resource, changes, append, subtract)
         check_bool("validate_only", validate_only)
-        await config_requests.alter(await self._ready(), resource, altered, validate_only)
+        cluster = await self._ready()
+        await config_requests.alter(cluster, resource, altered, validate_only, self._patience)
 
     # Replicas, events, offsets
 

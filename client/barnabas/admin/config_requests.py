@@ -3,7 +3,12 @@
 Requests about one broker's settings go to that broker, the others to any.
 """
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 from barnabas_common.errors import BrokerNotAvailableError, LeaderNotAvailableError, raise_for
+from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.messages.configs import (
     AlterConfigResource,
     ConfigDescription,
@@ -18,37 +23,71 @@ from barnabas.admin.config_resource import ConfigResource
 from barnabas.admin.visibility import wait_until_in_force
 from barnabas.cluster import Cluster
 
+R = TypeVar("R", DescribeConfigsResponse, IncrementalAlterConfigsResponse)
+
 
 async def describe(
-    cluster: Cluster, request: DescribeConfigsRequest, broker_id: int | None = None
+    cluster: Cluster,
+    request: DescribeConfigsRequest,
+    patience: float,
+    broker_id: int | None = None,
 ) -> list[ConfigDescription]:
     """The settings of the one resource that the request names."""
-    response: DescribeConfigsResponse
-    if broker_id is None:
-        response = await cluster.ask(request)
-    else:
+
+    async def send() -> DescribeConfigsResponse:
+        if broker_id is None:
+            return await cluster.ask(request)  # type: ignore[no-any-return]
         channel = _channel(cluster, broker_id)
-        response = await channel.call(request, cluster.request_timeout)
+        return await channel.call(request, cluster.request_timeout)  # type: ignore[no-any-return]
+
+    response = await _answer_with_session(cluster, send, patience)
     (resource,) = response.resources
     raise_for(resource.error_code, resource.error_message or resource.topic)
     return resource.configs
 
 
 async def alter(
-    cluster: Cluster, resource: ConfigResource, altered: AlterConfigResource, validate_only: bool
+    cluster: Cluster,
+    resource: ConfigResource,
+    altered: AlterConfigResource,
+    validate_only: bool,
+    patience: float,
 ) -> None:
     """Make the changes, atomically, and wait until they are in force; raises the refusal."""
     request = IncrementalAlterConfigsRequest(validate_only, [altered])
-    response: IncrementalAlterConfigsResponse
-    if resource.resource_type == "broker" and resource.name:
-        channel = _channel(cluster, int(resource.name))
-        response = await channel.call(request, cluster.request_timeout)
-    else:
-        response = await cluster.ask(request, cluster.request_timeout)
+
+    async def send() -> IncrementalAlterConfigsResponse:
+        if resource.resource_type == "broker" and resource.name:
+            channel = _channel(cluster, int(resource.name))
+            return await channel.call(request, cluster.request_timeout)  # type: ignore[no-any-return]
+        return await cluster.ask(request, cluster.request_timeout)  # type: ignore[no-any-return]
+
+    response = await _answer_with_session(cluster, send, patience)
     for result in response.resources:
         raise_for(result.error_code, result.error_message or str(resource))
     if resource.resource_type == "broker" and not validate_only:
         await wait_until_in_force(cluster, resource, altered)
+
+
+async def _answer_with_session(
+    cluster: Cluster, send: Callable[[], Awaitable[R]], patience: float
+) -> R:
+    """The answer of a broker with a ZooKeeper session, if one comes within `patience` s.
+
+    A change may be made twice: each operation has the same result then (KIP-339).
+    """
+    deadline = cluster.clock.monotonic() + patience
+    failures = 0
+    while True:
+        response = await send()
+        codes = [resource.error_code for resource in response.resources]
+        if ErrorCode.NETWORK_EXCEPTION not in codes:
+            return response
+        failures += 1
+        pause = cluster.backoff.seconds(failures)
+        if cluster.clock.monotonic() + pause >= deadline:
+            return response
+        await asyncio.sleep(pause)
 
 
 def _channel(cluster: Cluster, broker_id: int) -> Channel:

@@ -139,10 +139,12 @@ async def _change_topics(
     cluster: Cluster, request: CreateTopicsRequest | DeleteTopicsRequest, patience: float
 ) -> list[TopicResult]:
     """Send the request. For `patience` s, send again the topics that the asked broker could not
-    change without a controller, or without ZooKeeper. The others are not sent again: their second
-    answer would be a refusal. A topic is gone, as wanted, if it is unknown when its deletion is
-    sent again after the broker's session had ended: the first attempt may have deleted it. A topic
-    that the first attempt has created is refused as existing, as by Kafka."""
+    change without a controller, or without a ZooKeeper session. The others are not sent again:
+    their second answer would be a refusal.
+
+    An attempt whose session ended may have changed a topic. If it is unknown then, its deletion has
+    succeeded; if it exists, its creation is refused, as Kafka's client does.
+    """
     timeout = _timeout(request.timeout_ms)
     deadline = cluster.clock.monotonic() + patience
     failures = 0

@@ -71,7 +71,7 @@ def run_schedule(options: Options, faults: Sequence[Fault], tell: bool = False) 
     root.addHandler(schedule.tracebacks)
     logging.disable(logging.WARNING)
     gc.disable()  # finalisers run at arbitrary points, and cost a third of the time
-    gc.freeze()  # what is here already is no garbage of this run
+    gc.freeze()  # what exists already is not garbage of this run
     try:
         run(schedule.main(), seed=options.seed, max_time=24 * 3600.0)
     except Exception as error:

@@ -2,8 +2,9 @@
 
 The log manager locks and checks the directories, loads, creates and deletes logs, writes the
 checkpoints and applies retention. The broker calls `lock_directories`, `check_identity` and `start`
-before it joins the cluster, and `stop` and `unlock_directories` at the end. After an I/O error a
-directory is no longer used, nor are its logs; the others are.
+before it joins the cluster, and `stop` and `unlock_directories` at the end.
+
+After an I/O error a directory is no longer used, nor are its logs; the others are.
 """
 
 import asyncio
@@ -35,6 +36,7 @@ from barnabas_broker.log.manager.log_directory import (
 )
 from barnabas_broker.log.manager.log_folders import DELETE_SUFFIX, STRAY_SUFFIX, deleted_log
 from barnabas_broker.log.manager.new_log import make_log
+from barnabas_broker.log.manager.offline_logs import OfflineLogs
 from barnabas_broker.log.manager.periodic_log_tasks import PeriodicLogTasks
 from barnabas_broker.log.recovery.log_history import LogHistory, history_of_all
 from barnabas_broker.log.recovery.log_loader import LogFolder
@@ -85,7 +87,7 @@ class LogManager:
         self.cleaner = LogCleaner(config, runtime, disk, self, on_compaction)
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._home: dict[TopicPartition, LogDirectory] = {}
-        self._offline: dict[TopicPartition, str] = {}
+        self._offline = OfflineLogs()
         self._configured: set[TopicPartition] = set()
         self._changing = asyncio.Lock()
         self.had_clean_shutdown = True
@@ -128,12 +130,17 @@ class LogManager:
         return history_of_all([directory.history for directory in self._live_log_dirs()])
 
     async def write_stamp(self, stamp: int) -> None:
-        """Write the number into every directory; one that fails is out of use. Raises OSError if no
-        file descriptor is left, perhaps after some directories were written."""
+        """Write the number into every directory; one that fails is out of use.
+
+        Raises OSError if no file descriptor is left, perhaps after some directories were written.
+        """
         await self._in_each_directory(lambda directory: directory.write_stamp(stamp))
 
     async def write_history(self, unbroken_since: int) -> None:
-        """Record for the next start that nothing was lost since then. Raises as `write_stamp`."""
+        """Record for the next start that nothing was lost since that broker epoch.
+
+        Raises OSError if no file descriptor is left: the previous process's record would remain.
+        """
         count = len(self.directories)
         await self._in_each_directory(lambda one: one.write_history(unbroken_since, count))
 
@@ -243,7 +250,7 @@ class LogManager:
         return list(self._logs.values())
 
     def configured_logs(self) -> list[UnifiedLog]:
-        """The logs whose topic's settings are known: defaults could delete what it keeps."""
+        """The logs whose topics' settings are known: retention by defaults may delete too much."""
         return [log for name, log in self._logs.items() if name in self._configured]
 
     def configured_topics(self) -> list[str]:
@@ -252,7 +259,7 @@ class LogManager:
 
     def offline_logs(self) -> dict[TopicPartition, str]:
         """The logs that exist here and cannot be used, and why."""
-        return dict(self._offline)
+        return self._offline.reasons()
 
     async def get_or_create(
         self,
@@ -264,8 +271,9 @@ class LogManager:
         in_sync: bool = False,
         has_leader: bool = True,
     ) -> UnifiedLog:
-        """Return the log with these settings. `is_new`: it need not exist yet; `is_first`: nor
-        any other; `in_sync`: this replica is in the ISR; `has_leader`: it can be fetched again.
+        """Return the log with these settings. `is_new`: the replica is new, so that it need not
+        have a log; `is_first`: so are the others; `in_sync`: it is in the ISR; `has_leader`: what
+        is removed can be fetched again.
 
         Raises:
             LostLogError: it is lost or damaged, and in the ISR: a log that holds less must not
@@ -296,14 +304,17 @@ class LogManager:
             return log
 
     def configure(self, topic: str | None, config_of: Callable[[str], LogConfig]) -> None:
-        """Change the settings of a topic's `configured_logs`, or those of all topics for None."""
+        """Change the settings of the logs of a topic, or of all topics for None.
+
+        Logs whose topic's settings are not known yet are left out: see `configured_logs`.
+        """
         for name in self._configured:
             if topic in (None, name.topic) and name in self._logs:
                 self._logs[name].config = config_of(name.topic)
         self._periodic.settings_changed()
 
     async def _create(self, name: TopicPartition, config: LogConfig, is_first: bool) -> UnifiedLog:
-        self._check_not_failed(name, is_first)
+        self._offline.check_absent(name, self.directories, is_first)
         if self._shortage.lasts:  # a checkpoint may still name a deleted log of this name
             raise OutOfDescriptorsError(f"{name}: no file descriptors are left")
         live = sorted(self._live_log_dirs(), key=lambda d: len(self._logs_in(d)))
@@ -316,15 +327,6 @@ class LogManager:
         logger.info("%s: log created in %s", name, directory.path)
         return log
 
-    def _check_not_failed(self, name: TopicPartition, is_first: bool = False) -> None:
-        """A replica that comes back may have a folder in a failed directory. With another one the
-        broker could not start later; a new topic of that name, too, may have one there."""
-        live = self._live_log_dirs()
-        if name in self._offline:
-            raise KafkaStorageError(f"{name}: {self._offline[name]}")
-        if not live or (not is_first and len(live) < len(self.directories)):
-            raise KafkaStorageError(f"{name} may be in a data directory that has failed")
-
     async def delete(self, topic_partition: TopicPartition) -> None:
         """Remove a log and rename its folder; the files are removed after a delay.
 
@@ -333,7 +335,7 @@ class LogManager:
         async with self._changing:
             log = self._logs.get(topic_partition)
             if log is None:
-                self._check_not_failed(topic_partition)
+                self._offline.check_absent(topic_partition, self.directories, is_first=False)
                 await self._delete_unopened(topic_partition)
                 self.lost.forget(topic_partition)
                 return
@@ -428,8 +430,7 @@ class LogManager:
         except OSError as error:
             self.directory_failed(directory, error)
             if name is not None:
-                if directory.failure is not None:  # once it works again, its folder may be there
-                    self._offline[name] = f"data directory {directory.path}: {error}"
+                self._offline.add(name, directory, error)
                 raise KafkaStorageError(f"{name}: {error}") from error
 
     def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
@@ -445,5 +446,5 @@ class LogManager:
         for log in self._logs_in(directory):
             log.fail(error)
             del self._logs[log.topic_partition]
-            self._offline[log.topic_partition] = f"data directory {directory.path}: {error}"
+            self._offline.add(log.topic_partition, directory, error)
         self._on_directory_failure(directory.path, error)

@@ -25,9 +25,9 @@ class WrongEpoch(Exception):
 
 
 class EpochScan:
-    """Takes over new epochs into `epochs`, which has what the file says below the first batch.
+    """Adds the epochs of new batches to `epochs`, those of the file below the recovery point.
 
-    `stored`: all that the file says. `wrong`: what an earlier reading of this log has found.
+    `stored`: all epochs of the file. `wrong`: what an earlier reading of this log has found.
     """
 
     def __init__(

@@ -138,7 +138,7 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
         except OutdatedEpochs as fault:
             forget_epochs(folder.disk, folder.path)
             outdated = str(fault)
-        except WrongEpoch as fault:  # below the last one, if there was one
+        except WrongEpoch as fault:  # each time at a lower offset
             wrong = fault
     loaded.damaged_epochs = outdated or loaded.damaged_epochs
     finish_deletions(folder.disk, folder.path, loaded.epochs)

@@ -6,9 +6,10 @@ remove the records that they still have. So it is refused while the replica is i
 knows them too.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
+from barnabas_common.messages.control import UpdateMetadataPartition
 from barnabas_common.messages.sentinels import NO_EPOCH
 from barnabas_common.topic_partition import TopicPartition
 
@@ -27,13 +28,15 @@ class LostLog(NamedTuple):
 class LostLogs:
     """The lost logs of one broker.
 
-    `refused`: those because of which a role was refused that has not been requested again, with the
-    leader epoch of the controller's question where there was no role, else -1.
+    A role is requested again that was refused because of one of them. If the controller has asked
+    what is here instead of giving a role, that is done under a later leader epoch: before, the
+    question would come again.
     """
 
     def __init__(self) -> None:
         self._lost: dict[TopicPartition, LostLog] = {}
-        self.refused: dict[TopicPartition, int] = {}
+        # With the leader epoch of the question, NO_EPOCH for a role.
+        self._refused: dict[TopicPartition, int] = {}
 
     def __contains__(self, topic_partition: object) -> bool:
         return topic_partition in self._lost
@@ -54,16 +57,35 @@ class LostLogs:
     ) -> None:
         """Raise LostLogError if the log is lost and must not be replaced yet."""
         if self.is_needed(topic_partition, in_sync, has_leader):
-            self.refused[topic_partition] = NO_EPOCH
+            self._refused[topic_partition] = NO_EPOCH
             raise LostLogError(f"{topic_partition}: {self.describe()[topic_partition]}")
 
     def refuse(self, topic_partition: TopicPartition, leader_epoch: int) -> bool:
-        """Whether the log is lost, of which the controller asked under a leader epoch. Its role is
-        requested under a later one, when the log is not needed: before, the question would come
-        again."""
+        """Whether the log is lost, about which the controller asks under this leader epoch."""
         if topic_partition in self._lost:
-            self.refused[topic_partition] = leader_epoch
+            self._refused[topic_partition] = leader_epoch
         return topic_partition in self._lost
+
+    def take_free(
+        self, states: Iterable[UpdateMetadataPartition], broker_id: int
+    ) -> list[TopicPartition]:
+        """The partitions of which this broker's role can be taken now, each once."""
+        if not self._refused:
+            return []
+        named = {TopicPartition(state.topic, state.partition): state for state in states}
+        free = [name for name, state in named.items() if self._is_free(name, state, broker_id)]
+        for name in free:
+            del self._refused[name]
+        return free
+
+    def _is_free(
+        self, name: TopicPartition, state: UpdateMetadataPartition, broker_id: int
+    ) -> bool:
+        refused_under = self._refused.get(name)
+        if refused_under is None or state.leader_epoch <= refused_under:
+            return False
+        in_sync, has_leader = broker_id in state.in_sync_replicas, state.leader >= 0
+        return broker_id in state.replicas and not self.is_needed(name, in_sync, has_leader)
 
     def add_damaged(self, topic_partition: TopicPartition, lost: LostLog) -> None:
         """Add a log that would lose committed records if it were opened."""
@@ -83,7 +105,7 @@ class LostLogs:
     def forget(self, topic_partition: TopicPartition) -> None:
         """Remove a log that exists again, or that was deleted."""
         self._lost.pop(topic_partition, None)
-        self.refused.pop(topic_partition, None)
+        self._refused.pop(topic_partition, None)
 
     def high_watermarks(self, directory: str) -> dict[TopicPartition, int]:
         """Their lines in the directory's checkpoint."""

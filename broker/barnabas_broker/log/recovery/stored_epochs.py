@@ -15,7 +15,8 @@ from barnabas_broker.log.errors import MalformedCheckpoint
 from barnabas_broker.log.segment.segment import Segment
 
 FAR = 1000
-"""Epochs rise one by one. A batch whose epoch is so much higher has a changed bit in it."""
+"""Epochs rise one by one, unless an election by the logs has raised them by more. A batch whose
+epoch is so much higher, and not in the file, is taken for one with a changed bit."""
 
 
 class OutdatedEpochs(Exception):

@@ -9,13 +9,13 @@ Damage = tuple[TopicPartition, range]
 """A partition, and the offsets of a batch of which one replica has a changed bit."""
 
 BEHIND = 500
-"""So many records at most are behind the damage, up to the next entry of the offset index."""
+"""At most so many records lie between damage and the next entry of the offset index."""
 
 
 def is_named(error: str, known: Iterable[Damage]) -> bool:
     """Whether the text names a partition and an offset that a fault has damaged somewhere, or one
-    behind it: where the borders of batches are lost, a lookup finds none up to the next entry of
-    the offset index."""
+    behind it: where the borders of batches are lost, a lookup finds no batch before the next entry
+    of the offset index."""
     return any(
         offsets.start <= int(offset) < offsets.stop + BEHIND
         for partition, offsets in known

@@ -32,7 +32,7 @@ FULL_DISK_BYTES = 200
 LOOK_SECONDS = 0.001
 TOP_BIT = 7
 LENGTH, EPOCH, MAGIC, AFTER_MAGIC = 8, 12, 16, 17
-"""Positions in a batch. What comes before, and the leader epoch, no checksum covers."""
+"""Positions in a batch. No checksum covers what comes before, nor the leader epoch."""
 
 
 class DiskFaults:
@@ -86,8 +86,8 @@ class DiskFaults:
         ]
 
     def to_flip_back(self) -> list[int]:
-        """The brokers with damage in a log that no other member of the ISR may have sound: they may
-        find it at their next start, and then an operator must act."""
+        """The brokers with a damaged log, of which perhaps no other member of the ISR has a sound
+        one. They may find the damage at their next start; then an operator must act."""
         return [
             broker_id
             for broker_id in self._cluster.broker_ids

@@ -5,6 +5,7 @@ Nothing acknowledged may be lost by that, as long as the copy has the partitions
 of now, and in each of its ISRs a member that has every committed record. And each leader epoch that
 the copy lacks has records in a log: brokers give no lower epoch then, which clients would ignore.
 It was not taken while a znode or the settings were damaged: the brokers wait until they are mended.
+It is not restored while a topic is being deleted.
 And so many replicas have their logs, and lost nothing since the copy, that one of them is sure to
 have each acknowledged record: where too few answer the brokers wait for an operator.
 """
@@ -76,7 +77,7 @@ class RestoredCopy:
         if any(cluster.is_paused(b) or not cluster.is_serving(b) for b in cluster.broker_ids):
             return False
         deleting = cluster.zookeeper.tree.find(znodes.DELETE_TOPICS)
-        if deleting is not None and deleting.children:  # the copy has these topics as they were
+        if deleting is not None and deleting.children:
             return False
         then, now = states_in(copy.tree), partition_states(cluster)
         judged = [p for p in now if not p.topic.startswith(SCRATCH)]

@@ -42,8 +42,8 @@ def _lag(options: Options, chance: random.Random, at: float) -> Fault:
 
 
 def _of_znode(options: Options, chance: random.Random, at: float) -> Fault:
-    """A state is set back only where a lone member of the ISR exposes nothing: what consumers saw
-    of it alone is lost if it is stopped then, as `docs/failures.md` says."""
+    """A state is set back only where the gate is on. Without it a lone member of an ISR exposes
+    records, which are lost if that member is stopped then (`docs/failures.md`)."""
     (kind,) = chance.choices(list(ZNODES), [3, 2, 1])
     target = chance.choice(ZNODES[kind])
     if kind is FaultKind.SET_BACK_EPOCH and target is Znode.STATE and not options.has_gate:

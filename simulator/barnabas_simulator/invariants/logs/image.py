@@ -208,11 +208,12 @@ class LogImage:
         """Read what is new. `segments` are those of an open log; without them, for a broker that
         does not run, the files count that a start would find, up to where recovery would stop."""
         named = [(segment, segment.path) for segment in segments or ()]
-        last = max(0, len(self._contents) - 1)
-        if not named or named != self._segments or self._was_cut():
-            last = 0 if self._find_files(segments) else last
-            self._segments = named
-        for content in self._contents[last:]:
+        first = max(0, len(self._contents) - 1)  # all files but the last are complete
+        only_grew = bool(named) and named == self._segments and not self._was_cut()
+        if not only_grew and self._find_files(segments):
+            first = 0
+        self._segments = named
+        for content in self._contents[first:]:
             content.read_on()
             self._take(content)
 
@@ -220,7 +221,7 @@ class LogImage:
         return any(content.cuts != content.file.cuts for content in self._contents)
 
     def _find_files(self, segments: Sequence[Segment] | None) -> bool:
-        """Look for the files again; whether some were cut or replaced, else new ones were added."""
+        """Look for the files again. Returns whether some were cut or replaced."""
         stored = self._disk.look_into(self.path)
         names = _found_at_start(stored) if segments is None else _in_use(segments, stored)
         files = {name: stored[name] for name in names if name in stored}
