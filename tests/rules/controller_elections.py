@@ -305,9 +305,16 @@ PARTITIONS = Section(
         opposite(
             "... if all members lost records the one with the newest log leads alone",
             _ELIGIBLE,
-            "    leader = max(lost, key=lambda member: _newest_log(member, eligibility))\n",
+            "    leader = max(lost, key=lambda replica: _newest_log(replica, eligibility))\n",
             "    leader = lost[0]\n",
             "simulation/test_last_replica_standing.py::test_where_all_lost_something_the_newest_log_leads",
+        ),
+        opposite(
+            "... eligible replicas that are online and lost records too count",
+            _ELIGIBLE,
+            "    lost = (*lost, *eligibility.lost_eligible)",
+            "    lost = tuple(lost)",
+            "unit/test_eligible.py::test_eligible_replicas_that_lost_something_are_asked_for_their_logs_too",
         ),
         opposite(
             "... they are asked for their logs first",

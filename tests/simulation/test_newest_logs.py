@@ -1,6 +1,7 @@
 """All replicas lost power: they are asked for their logs, and the newest one leads."""
 
 import asyncio
+from dataclasses import replace
 
 from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
@@ -81,6 +82,24 @@ def test_the_first_replica_does_not_lead_if_another_has_a_newer_log() -> None:
         await is_led_by(world, 3)
 
     run_world(test)
+
+
+def test_nor_if_it_is_the_only_member_and_an_eligible_replica_has_a_newer_log() -> None:
+    """All lost power. The controller, which starts first, keeps one member of the ISR."""
+
+    async def test(world: ControlWorld) -> None:
+        await lose_power(world)
+        await world.start_broker(1)
+        alone = await world.until_state(FLIGHTS, lambda state: len(state.isr) == 1)
+        assert len(alone.eligible) == 1
+        has_log(world, *alone.isr, 7)
+        has_log(world, *alone.eligible, 9)
+        await world.start_broker(*alone.eligible)
+        await world.settle()
+        await world.start_broker(*alone.isr)
+        await is_led_by(world, *alone.eligible)
+
+    run_world(test, replace(QUIET, min_insync_replicas=2))
 
 
 def test_a_replica_that_does_not_answer_is_awaited_for_a_limited_time() -> None:

@@ -155,7 +155,11 @@ def test_the_eligibility_names_every_replica_that_matters() -> None:
     found = leader_eligibility(held, (1, 2, 3, 4, 5), (1, 2, 3), here, MIN_2)
     assert found.lost == (1,)
     assert found.eligible_leader_replicas == (2,), "3 lost power, 4 and 5 are away"
+    assert found.lost_eligible == (3,)
+    assert found.new_disks == ()
     assert found.awaited == (4, 5)
+    here[3] = broker(3, 42, is_new=True)
+    assert leader_eligibility(held, (1, 2, 3), (1, 2, 3), here, MIN_2).new_disks == (3,)
 
 
 @pytest.mark.parametrize(("version", "replacements"), [(0, (2,)), (UNKNOWN, ())])
@@ -291,6 +295,32 @@ def test_of_those_that_lost_something_the_newest_log_leads(
         assert not decision.awaits
     else:
         assert (decision.state.leader, decision.state.isr) == (leader, (leader,))
+
+
+@pytest.mark.parametrize(
+    ("new_disks", "logs", "leader"),
+    [
+        ((), {1: (4, 9), 2: (4, 10), 3: (4, 8)}, 2),
+        ((), {1: (4, 9), 2: (4, 9), 3: (4, 9)}, 1),  # the member, if none has more
+        ((2,), {1: (4, 9), 2: (4, 11), 3: (4, 10)}, 3),
+        ((), {1: (4, 9), 3: (4, 8)}, None),
+        ((), {}, None),
+    ],
+)
+def test_eligible_replicas_that_lost_something_are_asked_for_their_logs_too(
+    new_disks: tuple[int, ...], logs: dict[int, tuple[int, int]], leader: int | None
+) -> None:
+    """They left the ISR with every committed record: all brokers lost power, and this one's session
+    was the last to end."""
+    over = LeaderEligibility((1,), new_disks, lost_eligible=(2, 3), logs=logs)
+    held = state(NO_LEADER, (1,), eligible=(2, 3))
+    decision = eligible_offline(held, ALL, ALL, False, "why", eligibility=over)
+    if isinstance(decision, Refused):
+        assert leader is None
+        assert decision.queries == tuple(r for r in ALL if r not in logs)
+    else:
+        assert (decision.state.leader, decision.state.isr) == (leader, (leader,))
+        assert "[1, 2, 3] lost unflushed records since in sync" in decision.reason
 
 
 def test_logs_are_asked_for_while_another_replica_is_awaited() -> None:

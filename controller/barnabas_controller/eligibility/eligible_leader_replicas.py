@@ -28,14 +28,15 @@ from barnabas_controller.store.znodes import Broker
 class LeaderEligibility:
     """What an election must know beyond the ISR.
 
-    `lost` are the members of the ISR that lost records since they were in sync; those of them on
+    `lost` are the members of the ISR that lost records since they were in sync; the replicas on
     `new_disks` also lost flushed ones: the disk was replaced, or a log is missing or damaged.
     `eligible_leader_replicas` are the eligible replicas that are online and lost nothing, in
-    assignment order. `replacements` are those of them that may lead although no member of the ISR
-    is registered and can use its log. `awaited` are the offline replicas that may be better
-    candidates than members that lost records. `suspected`, `unreachable` and `absent` are the
-    brokers in these states, the last without a registration. `given_up` are the absent brokers that
-    were awaited long enough. `failed` are the brokers that cannot use their log of the partition.
+    assignment order; `lost_eligible` those that are online and lost records too. `replacements` are
+    those that lost nothing and may lead although no member of the ISR is registered and can use its
+    log. `awaited` are the offline replicas that may be better candidates than members that lost
+    records. `suspected`, `unreachable` and `absent` are the brokers in these states, the last
+    without a registration. `given_up` are the absent brokers that were awaited long enough.
+    `failed` are the brokers that cannot use their log of the partition.
 
     `logs` has what replicas that lost records told of their logs, by broker id: the leader epoch of
     the last record and the log end offset. One that was awaited long enough has told of none.
@@ -44,6 +45,7 @@ class LeaderEligibility:
     lost: tuple[int, ...] = ()
     new_disks: tuple[int, ...] = ()
     eligible_leader_replicas: tuple[int, ...] = ()
+    lost_eligible: tuple[int, ...] = ()
     replacements: tuple[int, ...] = ()
     awaited: tuple[int, ...] = ()
     suspected: tuple[int, ...] = ()
@@ -93,16 +95,15 @@ def leader_eligibility(
     eligible: list[int] = []
     if len(state.isr) < minimum.size:
         eligible = [r for r in _still_eligible(state, minimum) if r in assignment]
-    candidates = tuple(
-        r
-        for r in assignment
-        if r in eligible and r in online and not may_have_lost_records(state, brokers[r])
-    )
+    present = [r for r in assignment if r in eligible and r in online]
+    lost_eligible = tuple(r for r in present if may_have_lost_records(state, brokers[r]))
+    candidates = tuple(r for r in present if r not in lost_eligible)
     lost = lost_members(state, brokers)
     return LeaderEligibility(
         lost=lost,
-        new_disks=tuple(r for r in lost if brokers[r].is_new),
+        new_disks=tuple(r for r in (*lost, *lost_eligible) if brokers[r].is_new),
         eligible_leader_replicas=candidates,
+        lost_eligible=lost_eligible,
         replacements=candidates if state.eligible_under == minimum.version else (),
         awaited=tuple(
             r
