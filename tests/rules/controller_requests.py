@@ -189,6 +189,20 @@ REQUESTS = Section(
             "simulation/test_replication_roles.py::test_a_stopped_replica_follows_no_more_and_a_deleted_one_leaves_nothing",
         ),
         opposite(
+            "A follower that got StopReplica without deletion",
+            "replica/partition/partition.py",
+            "        self.waits_for_role = self.leadership is None\n",
+            "        pass\n",
+            "simulation/test_replication_roles.py::test_a_stopped_replica_follows_again_if_it_gets_the_same_role_again",
+        ),
+        opposite(
+            "A follower that got StopReplica without deletion",
+            "replica/partition/partition.py",
+            "        self.waits_for_role = self.leadership is None\n",
+            "        self.waits_for_role = True\n",
+            "simulation/test_replication_roles.py::test_a_stopped_leader_does_not_begin_its_epoch_again",
+        ),
+        opposite(
             "StopReplica of another topic id",
             "replica/roles.py",
             "        if self._is_of_another_topic(key, item):\n",

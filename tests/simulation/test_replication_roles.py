@@ -191,6 +191,34 @@ def test_a_stopped_replica_follows_no_more_and_a_deleted_one_leaves_nothing() ->
     run(scenario())
 
 
+def test_a_stopped_replica_follows_again_if_it_gets_the_same_role_again() -> None:
+    """Its broker could not open the log, and can now. Both roles and the StopReplica between them
+    have the same leader epoch."""
+
+    async def scenario() -> None:
+        world = await two()
+        assert await world.stop_replica(2, delete=False) == ErrorCode.NONE
+        await world.produce(b"b", acks=1)
+        again = world.leader_and_isr()
+        assert await order(world, again) == (ErrorCode.NONE, [ErrorCode.NONE])
+        await world.until_equal(1, 2)
+        assert world.values(2) == [b"a", b"b"]
+        repeated = (ErrorCode.NONE, [ErrorCode.STALE_CONTROLLER_EPOCH])
+        assert await order(world, again) == repeated
+
+    run(scenario())
+
+
+def test_a_stopped_leader_does_not_begin_its_epoch_again() -> None:
+    async def scenario() -> None:
+        world = await two()
+        assert await world.stop_replica(1, delete=False) == ErrorCode.NONE
+        repeated = (ErrorCode.NONE, [ErrorCode.STALE_CONTROLLER_EPOCH])
+        assert await order(world, world.leader_and_isr(), broker_id=1) == repeated
+
+    run(scenario())
+
+
 def test_an_order_to_stop_from_an_older_leader_epoch_is_fenced() -> None:
     async def scenario() -> None:
         world = await two()

@@ -359,6 +359,7 @@ class Roles:
                 return ErrorCode.FENCED_LEADER_EPOCH
             self._fetchers.leave(key)
             if not item.delete_partition:
+                partition.stop_following()
                 self._context.environment.events.record(
                     EventKind.REPLICA_STOPPED,
                     item.cause or NO_CAUSE,

@@ -129,6 +129,10 @@ class Partition:
         self._resign()
         self.waits_for_role = True
 
+    def stop_following(self) -> None:
+        """Stay as it is until the controller sends a role; a follower takes the same one again."""
+        self.waits_for_role = self.leadership is None
+
     def stop(self) -> None:
         """This broker no longer hosts the partition."""
         self._resign()
