@@ -1,7 +1,7 @@
 """Which replicas need not hold everything: those whose disk lost data, until they prove it."""
 
 from barnabas_common.topic_partition import TopicPartition
-from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 from barnabas_simulator.invariants.truth import Truth
 
 
@@ -25,3 +25,11 @@ def test_a_place_granted_to_a_later_incarnation_is_not() -> None:
     before, after = state((1,), b1=10), state((1, 2), b1=10, b2=30)
     assert lapsed(before, after, {2: 25}) == set()
     assert lapsed(before, after, {}) == set()
+
+
+def test_a_state_without_a_leader_makes_no_leader_legitimate() -> None:
+    """Its epoch was set back to the one under which a broker still leads."""
+    truth = Truth(TopicPartition("t", 0), state((1,)), (1, 2))
+    assert truth.led_epoch == 1
+    truth.state = LeaderAndIsr(NO_LEADER, 1, (1,), 1)
+    assert truth.led_epoch is None

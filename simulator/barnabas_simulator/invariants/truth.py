@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from barnabas_common.topic_partition import TopicPartition
-from barnabas_controller.store.leader_and_isr import LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 
 from barnabas_simulator.invariants.logs.image import Batch, Images, LogImage
 from barnabas_simulator.invariants.logs.keyed import KeyedRecords
@@ -153,6 +153,12 @@ class Truth:
         if index < len(self.committed) and self.committed[index].base_offset <= offset:
             return self.committed[index]
         return Batch(offset, offset, NEVER, 0, 0)  # only a client was told of it
+
+    @property
+    def led_epoch(self) -> int | None:
+        """The leader epoch in ZooKeeper, None while there is no leader. An epoch that was set back
+        may be that of an earlier leader, which still runs and does not know that it was deposed."""
+        return self.state.leader_epoch if self.state.leader != NO_LEADER else None
 
     def may_be_led_again(self, epoch: int, images: Images) -> bool:
         """Whether an epoch may have a second leader: a state was set back, and no log shows it."""

@@ -63,4 +63,4 @@ class GroupsSeen:
         leadership = None if hosted is None else hosted.leadership
         if truth is None or leadership is None:
             return False
-        return leadership.epoch == truth.state.leader_epoch
+        return leadership.epoch == truth.led_epoch

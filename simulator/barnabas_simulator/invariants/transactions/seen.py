@@ -37,9 +37,9 @@ class TransactionsSeen:
         return next((decision for decision in found if decision is not None), None)
 
     def coordinator_epoch(self, transactional_id: str) -> int | None:
-        """The leader epoch, in ZooKeeper, of the partition that holds an id."""
+        """The leader epoch, by ZooKeeper, of the partition that holds an id; None if no one leads."""
         truth = self.truths.get(self._partition(transactional_id))
-        return None if truth is None else truth.state.leader_epoch
+        return None if truth is None else truth.led_epoch
 
     def leads(self, transactional_id: str, partitions: Partitions) -> bool:
         """Whether a broker coordinates the id, by ZooKeeper."""
