@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from barnabas_broker.config import LogConfig
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.log_context import LogContext, LogHost
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint, LogFolder
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.record.batch import batches
 from barnabas_common.record.builder import BatchBuilder

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.topic_partition import TopicPartition
 
@@ -35,7 +35,8 @@ async def _world() -> ManagerWorld:
     manager = await world.start()
     log = await world.open(manager)
     append(log, b"a", b"b", b"c", epoch=3)
-    append(log, b"d", b"e", epoch=4)
+    append(log, b"d", epoch=4)
+    append(log, b"e", epoch=4)
     log.maybe_increment_log_start_offset(2)
     await manager.stop()
     manager.unlock_directories()
@@ -86,7 +87,7 @@ async def test_so_are_epochs_from_before_the_last_one(content: bytes) -> None:
     manager = await world.start()
     log = manager.get(TopicPartition("t", 0))
     assert log is not None
-    assert log.damaged_epochs.endswith("the batch at offset 3 has epoch 4")
+    assert log.damaged_epochs.endswith("the batch at offset 4 has epoch 4")
     assert [tuple(entry) for entry in log.leader_epochs.entries] == [(3, 2), (4, 3)]
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (2, 5, 5)
     manager = await world.restart(manager)
@@ -94,6 +95,31 @@ async def test_so_are_epochs_from_before_the_last_one(content: bytes) -> None:
     assert again is not None and not again.damaged_epochs
     await manager.stop()
     assert world.disk.read_file(path) == before
+
+
+async def test_epochs_that_one_batch_contradicts_are_believed() -> None:
+    """They may be older, but the batch may also have a wrong epoch, and seem newer than it is."""
+    world = await _world()
+    manager = await world.start()
+    await manager.write_history(unbroken_since=1)
+    log = manager.get(TopicPartition("t", 0))
+    assert log is not None
+    before = world.disk.read_file(f"/data/{EPOCHS}")
+    append(log, b"f", epoch=5)
+    await manager.stop()
+    manager.unlock_directories()
+    world.disk.write_file(f"/data/{EPOCHS}", before)
+    for _ in range(2):
+        manager = await world.start()
+        assert "leader epoch 5 at offset 5, and 4 in the file" in str(manager.lost.describe())
+        await manager.stop()
+        manager.unlock_directories()
+    world.disk.remove(f"/data/{EPOCHS}")  # the operator knows better
+    manager = await world.start()
+    log = manager.get(TopicPartition("t", 0))
+    assert log is not None and log.log_end_offset == 6
+    assert [tuple(entry) for entry in log.leader_epochs.entries[1:]] == [(4, 3), (5, 5)]
+    await manager.stop()
 
 
 def of_two_epochs(world: LogWorld) -> UnifiedLog:
@@ -165,7 +191,8 @@ async def test_a_log_start_that_is_too_high_hides_no_record(wrong: int, is_kille
     manager = await world.start()
     log = await world.open(manager)
     append(log, b"a", b"b", b"c", epoch=3)
-    append(log, b"d", b"e", epoch=4)
+    append(log, b"d", epoch=4)
+    append(log, b"e", epoch=4)
     log.maybe_increment_log_start_offset(2)
     if is_killed:
         await manager.write_history(1)

@@ -1,13 +1,15 @@
 """A bit of a batch's leader epoch changes, and the next start reads it. No checksum covers it.
 
 The log must not seem to have an epoch that it has not: an election by the logs would prefer it.
+Below the checkpointed high watermark the epoch file has all epochs, and every bit is noticed.
 """
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from barnabas_broker.log.errors import DamagedLogError
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint
 from barnabas_broker.log.recovery.stored_epochs import FAR
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.record.batch import batches
@@ -58,26 +60,57 @@ def truncated(world: LogWorld) -> UnifiedLog:
     return log
 
 
+def refused(world: LogWorld, checkpoint: LogCheckpoint, number: int, epoch: int) -> None:
+    """The start finds the damage and changes nothing; a replica outside the ISR truncates it."""
+    before = {name: world.disk.read_file(f"{FOLDER}/{name}") for name in world.names()}
+    for _ in range(2):
+        with pytest.raises(DamagedLogError, match=f"damaged at offset {number}") as raised:
+            world.open(checkpoint)
+        assert f"{epoch} at offset {number}" in str(raised.value)
+        kept = {name: data for name, data in before.items() if name.endswith((".log", "point"))}
+        assert kept == {name: world.disk.read_file(f"{FOLDER}/{name}") for name in kept}
+    assert truncated(world).log_end_offset == number
+
+
 @pytest.mark.parametrize("bit", BITS)
 @pytest.mark.parametrize("number", range(len(EPOCHS)))
 @pytest.mark.parametrize("segments", [1, 2, 3, 6])
 def test_a_start_finds_it_and_changes_nothing(number: int, bit: int, segments: int) -> None:
     world, places = written(segments)
     epoch = flip(world, places[number], bit)
+    refused(world, UNBROKEN, number, epoch)
+
+
+@pytest.mark.parametrize("bit", BITS)
+@pytest.mark.parametrize("number", range(len(EPOCHS)))
+def test_above_the_high_watermark_it_finds_what_cannot_be_right_by_itself(
+    number: int, bit: int
+) -> None:
+    """The epochs of the last batches need not be in the file yet: it is written while they are
+    appended."""
+    world, places = written()
+    epoch = flip(world, places[number], bit)
     shown = [*EPOCHS[:number], epoch, *EPOCHS[number + 1 :]]
     falls = any(earlier > later for earlier, later in pairwise(shown))
+    checkpoint = LogCheckpoint(is_unbroken=True, epochs_stored_below=0)
     if epoch >= 0 and not falls and epoch - 4 <= FAR:
-        log = world.open(UNBROKEN)  # a little too high, and none follows: not recognized
+        log = world.open(checkpoint)  # a little too high, and none follows: not recognized
         assert (log.log_end_offset, log.latest_epoch()) == (len(EPOCHS), max(shown))
-        return
-    before = {name: world.disk.read_file(f"{FOLDER}/{name}") for name in world.names()}
-    with pytest.raises(DamagedLogError, match=f"damaged at offset {number}, below") as raised:
-        world.open(UNBROKEN)
-    assert f"{epoch} at offset {number}" in str(raised.value)
-    logs = {name: data for name, data in before.items() if name.endswith((".log", "checkpoint"))}
-    assert logs == {name: world.disk.read_file(f"{FOLDER}/{name}") for name in logs}
-    log = truncated(world)
-    assert log.log_end_offset == number
+    else:
+        refused(world, checkpoint, number, epoch)
+
+
+@pytest.mark.parametrize("bit", BITS)
+def test_after_a_clean_shutdown_the_last_batch_is_compared_too(bit: int) -> None:
+    """The others are not read."""
+    world, places = written()
+    epoch = flip(world, places[-1], bit)
+    checkpoint = replace(UNBROKEN, is_clean=True, recovery_point=len(EPOCHS))
+    if not 4 < epoch <= 4 + FAR:
+        log = world.open(checkpoint)
+        assert (log.log_end_offset, log.latest_epoch()) == (len(EPOCHS), 4)
+    else:
+        refused(world, checkpoint, len(EPOCHS) - 1, epoch)
 
 
 @pytest.mark.parametrize("bit", range(10, 32))
@@ -110,10 +143,30 @@ def test_an_epoch_that_the_file_has_may_be_far_above_the_one_before() -> None:
 
 
 def test_new_epochs_that_the_file_has_not_yet_are_taken_over() -> None:
+    """None of their batches is below the high watermark in the checkpoint."""
     world = LogWorld()
     log = world.open()
+    log.assign_epoch(0, 0)
+    log.epoch_file.write()
+    stored = world.disk.read_file(log.epoch_file.path)
     for epoch in (0, 3, 9):
         world.append(log, b"x", epoch=epoch)
     log.close()
-    log = world.open(LogCheckpoint(high_watermark=3, is_unbroken=True))
+    world.disk.write_file(log.epoch_file.path, stored)
+    log = world.open(LogCheckpoint(high_watermark=3, is_unbroken=True, epochs_stored_below=1))
     assert log.leader_epochs.entries == [(0, 0), (3, 1), (9, 2)]
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_a_file_that_several_batches_contradict_is_an_older_one(is_clean: bool) -> None:
+    world = LogWorld()
+    log = world.open()
+    for number in range(4):
+        world.append(log, b"x", epoch=3 if number > 1 else 1)
+        if number == 0:
+            stored = world.disk.read_file(log.epoch_file.path)
+    log.close()
+    world.disk.write_file(log.epoch_file.path, stored)
+    log = world.open(LogCheckpoint(4 if is_clean else 0, 0, 4, is_clean, is_unbroken=True))
+    assert log.leader_epochs.entries == [(1, 0), (3, 2)]
+    assert log.log_end_offset == 4

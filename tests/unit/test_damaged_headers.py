@@ -9,7 +9,7 @@ import struct
 import pytest
 from barnabas.consumer.completed_fetch import before_damage
 from barnabas_broker.log.errors import DamagedLogError
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint
 from barnabas_broker.log.segment.lookup import entry_for
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.damaged_replicas import first_damage

@@ -3,7 +3,7 @@ transactions as before. An index has no checksum, so an entry counts only where 
 
 import pytest
 from barnabas_broker.log.index.transaction_index import AbortedTxn
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_simulator.disk import MemoryDisk
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from barnabas_broker.log.index.transaction_index import AbortedTxn
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 
 from tests.support.log_transactions import Writer, commit_all, indexed

@@ -15,7 +15,7 @@ from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_simulator.disk import MemoryDisk
 
-from tests.support.log_manager_world import TOPIC_ID, ManagerWorld, append
+from tests.support.log_manager_world import TOPIC_ID, ManagerWorld, append, settle
 from tests.support.log_world import NOW, produced
 from tests.support.scarce_disk import ScarceDisk
 
@@ -39,6 +39,7 @@ async def _with_five_committed(world: ManagerWorld, manager: LogManager) -> Unif
         append(log, b"%d" % number)
         if number == 1:
             log.flush()
+    await settle()  # the epoch file is written
     await manager.checkpoint_high_watermarks()
     return log
 
@@ -164,6 +165,7 @@ async def test_the_checkpoint_is_made_durable_once_for_all_logs_truncated_togeth
     for log in logs:
         append(log, b"a", epoch=0)
         append(log, b"b", epoch=0)
+    await settle()  # the epoch files are written
     await manager.checkpoint_high_watermarks()
     durable: list[str] = []
     write_file = world.disk.write_file
@@ -307,4 +309,34 @@ async def test_a_log_deleted_after_its_truncation_is_not_named_again() -> None:
     other.truncate_to(1)
     append(other, b"c")
     assert world.text(HIGH_WATERMARKS) == "0\n1\nother 0 1\n"
+    await manager.stop()
+
+
+async def test_a_line_is_not_raised_as_long_as_the_epoch_file_lacks_an_epoch() -> None:
+    """Recovery relies on it: below the line every batch has the epoch that the file says."""
+    world = ManagerWorld()
+    manager = await _start(world)
+    log = await _with_five_committed(world, manager)
+    assert "t 0 5\n" in world.text(HIGH_WATERMARKS)
+    append(log, b"5", epoch=9)
+    await manager.checkpoint_high_watermarks()
+    assert "t 0 5\n" in world.text(HIGH_WATERMARKS)
+    await settle()  # the epoch file is written
+    assert "9 5\n" in world.text(log.epoch_file.path)
+    await manager.checkpoint_high_watermarks()
+    assert "t 0 6\n" in world.text(HIGH_WATERMARKS)
+    await manager.stop()
+
+
+async def test_nor_does_a_lowered_line_rise_again_meanwhile() -> None:
+    world = ManagerWorld()
+    manager = await _start(world)
+    log = await _with_five_committed(world, manager)
+    log.truncate_to(3)
+    append(log, b"new", b"new", epoch=9)
+    await manager.checkpoint_high_watermarks()
+    assert "t 0 3\n" in world.text(HIGH_WATERMARKS)
+    await settle()
+    await manager.checkpoint_high_watermarks()
+    assert "t 0 5\n" in world.text(HIGH_WATERMARKS)
     await manager.stop()

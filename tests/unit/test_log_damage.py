@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from barnabas_broker.log.errors import DamagedLogError
 from barnabas_broker.log.producers.snapshot_file import SUFFIX as SNAPSHOT
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_broker.replica.damaged_replicas import first_damage
 from barnabas_common.record.batch import batches

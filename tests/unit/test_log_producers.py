@@ -8,7 +8,7 @@ from barnabas_broker.log.log_context import HostedLog, LogHost
 from barnabas_broker.log.producers.producer_state import unpack
 from barnabas_broker.log.producers.producer_state_manager import PendingSnapshot
 from barnabas_broker.log.producers.snapshot_file import decode_snapshot, encode_snapshot, name_of
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.errors import (
     InvalidProducerEpochError,

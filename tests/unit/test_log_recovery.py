@@ -6,7 +6,7 @@ import pytest
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.errors import UnknownTopicIdError
 from barnabas_broker.log.log_context import HostedLog, LogHost
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_simulator.disk import MemoryDisk
 

@@ -9,7 +9,7 @@ from barnabas_broker.log.index.index_file import EntryAt
 from barnabas_broker.log.index.transaction_index import AbortedTxn, TransactionIndex
 from barnabas_broker.log.producers.producer_state import unpack
 from barnabas_broker.log.producers.verification import NOT_NEEDED, Verifications
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.errors import (
     InvalidProducerEpochError,

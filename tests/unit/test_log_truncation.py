@@ -1,7 +1,7 @@
 """Truncation: what is removed, what stays, and what is derived from the log's end."""
 
 import pytest
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint
 from barnabas_broker.log.unified_log import UnifiedLog
 from barnabas_common.errors import OffsetOutOfRangeError
 from barnabas_simulator.disk import MemoryDisk

@@ -17,7 +17,7 @@ from barnabas_broker.disk.disk import is_out_of_descriptors
 from barnabas_broker.log.epochs.leader_epoch_cache import UNDEFINED
 from barnabas_broker.log.index.time_index import NO_TIMESTAMP
 from barnabas_broker.log.log_context import LogContext
-from barnabas_broker.log.recovery.log_loader import LogFolder
+from barnabas_broker.log.recovery.log_checkpoint import LogFolder
 from barnabas_broker.log.retention import SegmentFacts
 from barnabas_broker.log.segment.empty_batch import empty_batch_at
 from barnabas_broker.log.segment.lookup import start_of

@@ -35,7 +35,8 @@ from barnabas_broker.log.producers.producer_state_manager import ProducerStateMa
 from barnabas_broker.log.producers.verification import VerificationGuard
 from barnabas_broker.log.readable_log import ReadableLog
 from barnabas_broker.log.record_validation import Unpacking
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder, load
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint, LogFolder
+from barnabas_broker.log.recovery.log_loader import load
 from barnabas_broker.log.retention import Deletion, segments_to_delete
 from barnabas_broker.log.segment.batch_scan import DamagedBatch
 from barnabas_broker.log.segment.replacement import Replacement
@@ -278,11 +279,9 @@ class UnifiedLog(ReadableLog):
         if damaged is None:
             return None
         start, segment = self.log_start_offset, self._local.segments.holding(damaged.offset)
-        return (
-            None
-            if segment.next_offset <= start
-            else damaged._replace(offset=max(damaged.offset, start))
-        )
+        if segment.next_offset <= start:
+            return None
+        return damaged._replace(offset=max(damaged.offset, start))
 
     # ---- truncation
 

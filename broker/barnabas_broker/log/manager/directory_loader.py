@@ -8,6 +8,7 @@ from barnabas_common.runtime import Offload
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_broker.config import Config, keys
+from barnabas_broker.config.key import MAX_LONG
 from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.errors import DamagedLogError, UnknownTopicIdError
 from barnabas_broker.log.log_context import LogContext
@@ -18,7 +19,7 @@ from barnabas_broker.log.manager.log_folders import (
     parse_folder_name,
 )
 from barnabas_broker.log.manager.run_limited import run_limited
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint, LogFolder
 from barnabas_broker.log.recovery.lost_logs import LostLog
 from barnabas_broker.log.recovery.rewrite import rewrite_unflushed
 from barnabas_broker.log.unified_log import UnifiedLog
@@ -69,6 +70,7 @@ async def load_directory(
             is_unbroken=directory.history.unbroken_since is not None,
             flushed_up_to=_flushed_up_to(directory, recovery_point, high_watermark),
             clean_offset=stored.clean_offsets.get(name, unknown_clean_offset),
+            epochs_stored_below=MAX_LONG if is_clean else max(recovery_point, high_watermark),
         )
         try:
             log = await offload.run(

@@ -38,8 +38,8 @@ from barnabas_broker.log.manager.log_folders import DELETE_SUFFIX, STRAY_SUFFIX,
 from barnabas_broker.log.manager.new_log import make_log
 from barnabas_broker.log.manager.offline_logs import OfflineLogs
 from barnabas_broker.log.manager.periodic_log_tasks import PeriodicLogTasks
+from barnabas_broker.log.recovery.log_checkpoint import LogFolder
 from barnabas_broker.log.recovery.log_history import LogHistory, history_of_all
-from barnabas_broker.log.recovery.log_loader import LogFolder
 from barnabas_broker.log.recovery.lost_logs import LostLog, LostLogs
 from barnabas_broker.log.unified_log import UnifiedLog
 
@@ -417,8 +417,8 @@ class LogManager:
 
     def _high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
         """Those of lost logs stay in the checkpoint."""
-        logs = {log.topic_partition: log.high_watermark for log in self._logs_in(directory)}
-        return self.lost.high_watermarks(directory.path) | logs
+        own = directory.checkpoints.storable_high_watermarks(self._logs_in(directory))
+        return self.lost.high_watermarks(directory.path) | own
 
     # ---- failure
 

@@ -8,7 +8,7 @@ from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.checkpoint import partition_metadata
 from barnabas_broker.log.errors import UnknownTopicIdError
 from barnabas_broker.log.log_context import LogContext
-from barnabas_broker.log.recovery.log_loader import LogCheckpoint, LogFolder
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint, LogFolder
 from barnabas_broker.log.unified_log import UnifiedLog
 
 

@@ -209,6 +209,21 @@ class OffsetCheckpoints:
         await self._log_starts.write_in_background(log_starts, offload)
         self._durable_log_starts = self._stored_log_starts
 
+    def storable_high_watermarks(self, logs: Iterable[UnifiedLog]) -> Offsets:
+        """The high watermarks that may be written now.
+
+        Recovery relies on it that a log's epoch file has the epochs of all batches below. Until the
+        newest one is durable there, the old line stays.
+        """
+        lines = self._stored_high_watermarks | self._ends_below_stored
+        return {
+            name: log.high_watermark
+            if log.epoch_file.is_durable
+            else min(log.high_watermark, lines.get(name, 0))
+            for log in logs
+            for name in (log.topic_partition,)
+        }
+
     async def write_high_watermarks(self, offsets: Callable[[], Offsets], offload: Offload) -> None:
         """Write the high watermarks, without blocking the event loop."""
         written: Offsets = {}

@@ -5,8 +5,13 @@ others, and they would truncate committed records to follow it. In a log epochs 
 rise in small steps; an election by the logs may raise them by many, and soon after that the epoch
 file has the new one. What that file says of an offset also decides which of two epochs is wrong.
 
-Not recognized: an epoch that is a little too high in the last batches of a log; the epoch of its
-neighbour where one epoch ends and the next begins; and any that never goes down, without the file.
+Below the high watermark in the checkpoint the file has all epochs. One batch there that contradicts
+it has a wrong epoch; if several do, the file is an older one. A damaged log that is not in the ISR
+is compared up to its end: what is cut off can be fetched again.
+
+Not recognized: in batches above that, an epoch that is a little too high at the end of the log, or
+that of its neighbour where one epoch ends and the next begins; and any that never goes down,
+without the file.
 """
 
 from barnabas_common.record.batch import BatchHeader, CorruptBatch
@@ -27,15 +32,22 @@ class WrongEpoch(Exception):
 class EpochScan:
     """Adds the epochs of new batches to `epochs`, those of the file below the recovery point.
 
-    `stored`: all epochs of the file. `wrong`: what an earlier reading of this log has found.
+    `stored`: all epochs of the file; it has those of the batches below `complete_below`. `wrong`:
+    what an earlier reading of this log has found.
     """
 
     def __init__(
-        self, epochs: LeaderEpochCache, stored: LeaderEpochCache, wrong: WrongEpoch | None
+        self,
+        epochs: LeaderEpochCache,
+        stored: LeaderEpochCache,
+        complete_below: int,
+        wrong: WrongEpoch | None,
     ) -> None:
         self._epochs = epochs
         self._stored = stored
+        self._complete_below = complete_below
         self._wrong = wrong
+        self._contradictions: list[WrongEpoch] = []
         self._before: BatchHeader | None = None
         self._run_start = 0
         """Where the batches begin that have the epoch of the one before."""
@@ -63,6 +75,18 @@ class EpochScan:
         if before is None or epoch != before.partition_leader_epoch:
             self._run_start = offset
         self._before = header
+        self._compare(header)
+
+    def finish(self) -> None:
+        """Raise WrongEpoch if one batch contradicts the file. Older files contradict several."""
+        if len(self._contradictions) == 1:
+            raise self._contradictions[0]
+
+    def _compare(self, header: BatchHeader) -> None:
+        epoch, stored = header.partition_leader_epoch, self._stored_epoch(header)
+        if header.last_offset < self._complete_below and stored not in (None, epoch):
+            fault = f"leader epoch {epoch} at offset {header.base_offset}, and {stored} in the file"
+            self._contradictions.append(WrongEpoch(header.base_offset, fault))
 
     def _goes_down(self, header: BatchHeader, before: BatchHeader) -> None:
         fault = (
@@ -77,4 +101,7 @@ class EpochScan:
         return bool(self._stored.entries) and not self._is_stored(header)
 
     def _is_stored(self, header: BatchHeader) -> bool:
-        return self._stored.epoch_for_offset(header.last_offset) == header.partition_leader_epoch
+        return self._stored_epoch(header) == header.partition_leader_epoch
+
+    def _stored_epoch(self, header: BatchHeader) -> int | None:
+        return self._stored.epoch_for_offset(header.last_offset)

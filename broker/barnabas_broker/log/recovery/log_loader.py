@@ -18,15 +18,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from barnabas_common.record.batch import CorruptBatch
-from barnabas_common.topic_partition import TopicPartition
 
-from barnabas_broker.config.log_config import LogConfig
-from barnabas_broker.disk.disk import Disk
 from barnabas_broker.log.epochs.leader_epoch_cache import LeaderEpochCache
 from barnabas_broker.log.errors import DamagedLogError
 from barnabas_broker.log.recovery.compaction_files import settle_compaction
 from barnabas_broker.log.recovery.epoch_scan import EpochScan, WrongEpoch
 from barnabas_broker.log.recovery.leftovers import clear_leftovers, finish_deletions
+from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint, LogFolder
+from barnabas_broker.log.recovery.log_start import without_contradicted_start, without_wrong_start
 from barnabas_broker.log.recovery.missing_batches import (
     first_missing,
     first_not_deleted,
@@ -59,56 +58,6 @@ class Fault(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True)
-class LogCheckpoint:
-    """A log in the checkpoints of its directory. `is_clean`: it was shut down cleanly.
-    `is_unbroken`: nothing can have been lost, so everything below the high watermark is there.
-    `flushed_up_to`: what is below it survives a power loss.
-    `clean_offset`: how far the log was compacted, None if it never was; compaction may leave gaps
-    between segments."""
-
-    recovery_point: int = 0
-    log_start_offset: int = 0
-    high_watermark: int = 0
-    is_clean: bool = False
-    is_unbroken: bool = False
-    flushed_up_to: int = 0
-    clean_offset: int | None = None
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing but damage can have taken records."""
-        return self.is_clean or self.is_unbroken
-
-    @property
-    def least_end(self) -> int:
-        """Where the log ends at the earliest, unless it is damaged."""
-        return self.high_watermark if self.is_complete else self.flushed_up_to
-
-    @property
-    def gaps_below(self) -> int:
-        """Where a gap is one of compaction: below the recovery point nothing can be lost. Only a
-        log that was compacted has any."""
-        return 0 if self.clean_offset is None else max(self.recovery_point, self.clean_offset)
-
-    @property
-    def closed_at(self) -> int | None:
-        """Where the log ended when it was closed cleanly; None if that is unknown. The numbers have
-        no checksum, but a log never ends below its high watermark."""
-        is_known = self.is_clean and 0 < self.recovery_point >= self.high_watermark
-        return self.recovery_point if is_known else None
-
-
-@dataclass(frozen=True)
-class LogFolder:
-    """The log to open: its disk, folder, name and settings."""
-
-    disk: Disk
-    path: str
-    topic_partition: TopicPartition
-    config: LogConfig
-
-
 @dataclass
 class LoadedLog:
     """`cut`: what was removed from the end of the log and why; empty: nothing.
@@ -133,27 +82,36 @@ def load(folder: LogFolder, checkpoint: LogCheckpoint) -> LoadedLog:
     outdated, wrong = "", None
     while True:
         try:
-            loaded = _load(folder, checkpoint, wrong)
+            loaded = _load(folder, checkpoint, bool(outdated), wrong)
             break
         except OutdatedEpochs as fault:
-            forget_epochs(folder.disk, folder.path)
             outdated = str(fault)
         except WrongEpoch as fault:  # each time at a lower offset
             wrong = fault
-    loaded.damaged_epochs = outdated or loaded.damaged_epochs
+    if outdated:
+        loaded.damaged_epochs = outdated
+        forget_epochs(folder.disk, folder.path)
     finish_deletions(folder.disk, folder.path, loaded.epochs)
     return loaded
 
 
-def _load(folder: LogFolder, checkpoint: LogCheckpoint, wrong: WrongEpoch | None) -> LoadedLog:
+def _load(
+    folder: LogFolder,
+    checkpoint: LogCheckpoint,
+    is_outdated: bool,
+    wrong: WrongEpoch | None,
+) -> LoadedLog:
     names = folder.disk.list(folder.path)
     clear_leftovers(folder.disk, folder.path, folder.topic_partition)
     settle_compaction(folder.disk, folder.path, folder.topic_partition)
     if not checkpoint.is_clean:  # the files found must survive a power loss
         folder.disk.sync_directory(folder.path)
-    epochs, damaged = read_epochs(folder.disk, folder.path)
+    stored, damaged = read_epochs(folder.disk, folder.path)
+    epochs = None if is_outdated else stored
+    entries = [] if stored is None else stored.entries
+    complete_below = checkpoint.epochs_stored_below
     first_epoch = None if epochs is None else epochs.entries[0].start_offset
-    checkpoint = _without_contradicted_start(folder, first_epoch, checkpoint)
+    checkpoint = without_contradicted_start(folder, first_epoch, checkpoint)
     if epochs is None:  # all batches are read for their epochs
         epochs = LeaderEpochCache()
         clean_offset = None if checkpoint.clean_offset is None else checkpoint.gaps_below
@@ -162,26 +120,21 @@ def _load(folder: LogFolder, checkpoint: LogCheckpoint, wrong: WrongEpoch | None
         )
     segments = [Segment(folder.disk, folder.path, b, folder.config) for b in segment_bases(folder)]
     _set_ends(segments)
-    scan = EpochScan(epochs, LeaderEpochCache(epochs.entries), wrong)
+    scan = EpochScan(epochs, LeaderEpochCache(entries), complete_below, wrong)
     try:
         if checkpoint.is_clean:
             segments, cut = _open_clean(folder, segments, epochs, checkpoint, scan)
         else:
             segments, cut = _open_after_crash(folder, segments, epochs, checkpoint, scan)
+        scan.finish()
         _check_end(segments, checkpoint)
     except (DamagedLogError, OutdatedEpochs, WrongEpoch):
         for segment in segments:
             segment.close()
         raise
-    checkpoint = _without_wrong_start(folder, segments, checkpoint)
+    checkpoint = without_wrong_start(folder, segments, checkpoint)
     if segments and segments[-1].next_offset < checkpoint.log_start_offset:
-        logger.warning(
-            "%s: ends at %d, below its log start offset %d; starting there",
-            folder.topic_partition,
-            segments[-1].next_offset,
-            checkpoint.log_start_offset,
-        )
-        cut = cut or f"it ended below its log start offset {checkpoint.log_start_offset}"
+        cut = cut or _all_is_below_start(folder, segments, checkpoint)
         _remove(folder, segments)
         epochs.clear()
         segments = []
@@ -201,6 +154,16 @@ def _load(folder: LogFolder, checkpoint: LogCheckpoint, wrong: WrongEpoch | None
     return LoadedLog(segments, epochs, log_start_offset, recovery_point, cut, damaged, missing)
 
 
+def _all_is_below_start(
+    folder: LogFolder, segments: Sequence[Segment], checkpoint: LogCheckpoint
+) -> str:
+    """Say that the whole log is removed, and why."""
+    reason = f"it ended below its log start offset {checkpoint.log_start_offset}"
+    end = segments[-1].next_offset
+    logger.warning("%s: %s, at %d; starting there", folder.topic_partition, reason, end)
+    return reason
+
+
 def _missing(
     segments: Sequence[Segment],
     log_start_offset: int,
@@ -217,42 +180,6 @@ def _missing(
     if lost:
         return DamagedBatch(min(lost), f"what comes before {log_start_offset} is missing")
     return first_missing(segments, log_start_offset, checkpoint.gaps_below)
-
-
-def _without_contradicted_start(
-    folder: LogFolder, first_epoch: int | None, checkpoint: LogCheckpoint
-) -> LogCheckpoint:
-    """The first epoch starts where the log does, or above, and is written first: where nothing was
-    lost, a log start above it is a wrong number, and would delete records."""
-    if first_epoch is None or not checkpoint.is_complete:
-        return checkpoint
-    if checkpoint.log_start_offset <= first_epoch:
-        return checkpoint
-    logger.error(
-        "%s: its log start offset %d in the checkpoint is above the start of its first epoch, %d,"
-        " which is used",
-        folder.topic_partition,
-        checkpoint.log_start_offset,
-        first_epoch,
-    )
-    return replace(checkpoint, log_start_offset=first_epoch)
-
-
-def _without_wrong_start(
-    folder: LogFolder, segments: Sequence[Segment], checkpoint: LogCheckpoint
-) -> LogCheckpoint:
-    """A log start is never above what is committed. Where nothing was lost, one above the end of
-    the log is a wrong number."""
-    start = checkpoint.log_start_offset
-    if not (checkpoint.is_complete and segments and segments[-1].next_offset < start):
-        return checkpoint
-    logger.error(
-        "%s: its log start offset %d in the checkpoint is above its end %d, and is not used",
-        folder.topic_partition,
-        start,
-        segments[-1].next_offset,
-    )
-    return replace(checkpoint, log_start_offset=0)
 
 
 def _open_clean(

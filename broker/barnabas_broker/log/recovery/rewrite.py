@@ -10,7 +10,8 @@ import logging
 from contextlib import closing
 
 from barnabas_broker.disk.disk import Disk
-from barnabas_broker.log.recovery.log_loader import LogFolder, first_to_recover, segment_bases
+from barnabas_broker.log.recovery.log_checkpoint import LogFolder
+from barnabas_broker.log.recovery.log_loader import first_to_recover, segment_bases
 from barnabas_broker.log.segment.segment_files import LOG_SUFFIX
 
 logger = logging.getLogger(__name__)
