@@ -37,7 +37,7 @@ class TransactionsSeen:
         return next((decision for decision in found if decision is not None), None)
 
     def coordinator_epoch(self, transactional_id: str) -> int | None:
-        """The leader epoch, by ZooKeeper, of the partition that holds an id; None if no one leads."""
+        """The leader epoch of the partition that holds an id; None if it has no leader."""
         truth = self.truths.get(self._partition(transactional_id))
         return None if truth is None else truth.led_epoch
 
