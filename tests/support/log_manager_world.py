@@ -28,6 +28,9 @@ class ManagerWorld:
     passes: list[PassReport] = field(default_factory=list)
     offload: Offload = field(default_factory=InlineOffload)
 
+    def __post_init__(self) -> None:
+        self.settings = dict(self.settings)  # a test may change them
+
     @property
     def config(self) -> Config:
         return Config({"broker.id": "1", "log.dirs": "/data", **self.settings})
