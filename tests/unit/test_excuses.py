@@ -191,6 +191,21 @@ def test_logs_that_agree_again_are_compared_below_their_high_watermarks_again() 
     assert not world.truth.forked
 
 
+def test_they_do_not_agree_as_long_as_a_leader_deposed_by_an_unclean_election_goes_on() -> None:
+    world = World()
+    images = {b: world.image(b) for b in (1, 2, 3)}
+    world.truth.forked, world.truth.unclean = True, {1: 3}
+
+    def held(led_epoch: int) -> list[Held]:
+        others = [Held(replica(b, 3, 3, 1), images[b]) for b in (2, 3)]
+        return [Held(replica(1, 3, 3, led_epoch), images[1]), *others]
+
+    world.excuses.look_whether_agreed(world.truth, held(0))
+    assert world.truth.forked
+    world.excuses.look_whether_agreed(world.truth, held(1))
+    assert not world.truth.forked
+
+
 def test_only_what_is_excused_may_be_missing_at_the_end() -> None:
     histories = {"p": {TP: History(sent=[b"p/0", b"p/1"], acked={b"p/0": 0, b"p/1": 1})}}
     seen = {TP: {0: b"p/0", 1: b"p/1"}}

@@ -9,6 +9,7 @@ and nothing that this disk had kept.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from barnabas_common.messages.sentinels import NO_EPOCH
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_simulator.invariants.findings import Findings
@@ -98,8 +99,13 @@ class Excuses:
 
     @staticmethod
     def look_whether_agreed(truth: Truth, held: Sequence[Held]) -> None:
-        """Once all replicas run and have the same log again, they are judged as ever."""
+        """Once all replicas run and have the same log again, they are judged as ever. Not while a
+        leader that was deposed by an unclean election goes on: it appends what is not to last."""
         if not truth.forked or truth.unclean_epoch is not None or len(held) < len(truth.replicas):
+            return
+        newest = max(truth.unclean, default=NO_EPOCH)
+        led = (one.replica.led_epoch for one in held)
+        if any(epoch is not None and epoch < newest for epoch in led):
             return
         ends = [one.replica.log_end for one in held]
         known = [one.replica.high_watermark for one in held]
