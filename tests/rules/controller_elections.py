@@ -305,15 +305,22 @@ PARTITIONS = Section(
         opposite(
             "... if all members lost records the one with the newest log leads alone",
             _ELIGIBLE,
-            "    leader = max(lost, key=lambda replica: _newest_log(replica, eligibility))\n",
-            "    leader = lost[0]\n",
+            "    member = max(lost, key=lambda member: _newest_log(member, eligibility))\n",
+            "    member = lost[0]\n",
             "simulation/test_last_replica_standing.py::test_where_all_lost_something_the_newest_log_leads",
         ),
         opposite(
             "... eligible replicas that are online and lost records too count",
             _ELIGIBLE,
-            "    lost = (*lost, *eligibility.lost_eligible)",
-            "    lost = tuple(lost)",
+            "    asked = (*lost, *others)\n",
+            "    asked = tuple(lost)\n",
+            "unit/test_eligible.py::test_eligible_replicas_that_lost_something_are_asked_for_their_logs_too",
+        ),
+        opposite(
+            "... eligible replicas that are online and lost records too count",
+            _ELIGIBLE,
+            "    leader = max((member, *others), key=lambda replica: eligibility.logs.get(replica, NO_LOG))\n",
+            "    leader = max((*lost, *others), key=lambda replica: _newest_log(replica, eligibility))\n",
             "unit/test_eligible.py::test_eligible_replicas_that_lost_something_are_asked_for_their_logs_too",
         ),
         opposite(

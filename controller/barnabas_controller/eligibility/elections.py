@@ -36,10 +36,10 @@ def eligible_offline(
     suspicion may be wrong, and another election would then lose records that exist.
 
     If all online members of the ISR lost records, an eligible leader replica leads. If none is
-    online either, the partition waits for one for a limited time. Then the replica with the newest
-    log leads, of the members and the eligible replicas, which lost records too, if possible one
-    that has everything it flushed; they are asked for their logs first. It is alone in the ISR, and
-    the others catch up, so that a power loss leaves no partition permanently without a leader.
+    online either, the partition waits for one for a limited time. Then the member with the newest
+    log leads, if possible one that has everything it flushed, or an eligible replica whose log is
+    newer still; they are asked for their logs first. The leader is alone in the ISR, and the others
+    catch up, so that a power loss leaves no partition permanently without a leader.
 
     If no member of the ISR is online, an eligible leader replica leads if all members have
     registered again and lost records, if unclean elections are allowed, or if for a limited time no
@@ -84,24 +84,24 @@ def _elect_without_complete_member(
     if eligible := eligibility.eligible_leader_replicas:
         return _elect_eligible_leader_replica(state, live, eligible[0], cause + _lost(lost))
     awaited = () if unclean_allowed else eligibility.awaited
-    lost = (*lost, *eligibility.lost_eligible)  # these left the ISR with all that was committed
-    unknown = tuple(r for r in lost if r not in eligibility.logs) if len(lost) > 1 else ()
+    others = tuple(r for r in eligibility.lost_eligible if r not in eligibility.new_disks)
+    asked = (*lost, *others)
+    unknown = tuple(r for r in asked if r not in eligibility.logs) if len(asked) > 1 else ()
     if awaited or unknown:
         waiting = f"; waiting for {list(awaited)}" if awaited else ""
         asking = f"; asking what the logs of {list(unknown)} hold" if unknown else ""
-        reason = f"{_lost(lost)}{waiting}{asking}".removeprefix("; ")
+        reason = f"{_lost(asked)}{waiting}{asking}".removeprefix("; ")
         return Refused(reason, awaited, cause, queries=unknown)
-    leader = max(lost, key=lambda replica: _newest_log(replica, eligibility))
-    reason = f"{cause}{_lost(lost)}; no better candidate is online, records may be lost"
+    member = max(lost, key=lambda member: _newest_log(member, eligibility))
+    leader = max((member, *others), key=lambda replica: eligibility.logs.get(replica, NO_LOG))
+    reason = f"{cause}{_lost(asked)}; no better candidate is online, records may be lost"
     return Elected(state.with_leader(leader, (leader,)), live, reason)
 
 
-def _newest_log(replica: int, eligibility: LeaderEligibility) -> tuple[bool, int, int]:
-    """The rank of a replica among those that lost records; of equal ones the first leads.
-
-    What a power loss took was not flushed. A new disk may lack more than that.
-    """
-    return (replica not in eligibility.new_disks, *eligibility.logs.get(replica, NO_LOG))
+def _newest_log(member: int, eligibility: LeaderEligibility) -> tuple[bool, int, int]:
+    """The rank of a member; of equal ones the first leads. What a power loss took was not flushed.
+    A new disk may lack more than that."""
+    return (member not in eligibility.new_disks, *eligibility.logs.get(member, NO_LOG))
 
 
 def _replace_members(
