@@ -5,9 +5,9 @@ from tests.support.single_line_bugs.bug import SingleLineBug
 REPLICA = (
     SingleLineBug(
         "high-watermark-saved-at-the-end",
-        "log/manager/log_manager.py",
-        "logs = {log.topic_partition: log.high_watermark for log in self._logs_in(directory)}",
-        "logs = {log.topic_partition: log.log_end_offset for log in self._logs_in(directory)}",
+        "log/manager/offset_checkpoints.py",
+        "            name: log.high_watermark\n",
+        "            name: log.log_end_offset\n",
         "a restarted replica takes records for committed that are not",
     ),
     SingleLineBug(
