@@ -312,15 +312,15 @@ PARTITIONS = Section(
         opposite(
             "... eligible replicas that are online and lost records too count",
             _ELIGIBLE,
-            "    asked = (*lost, *others)\n",
-            "    asked = tuple(lost)\n",
+            "    asked, logs = (*lost, *eligibility.lost_eligible), eligibility.logs\n",
+            "    asked, logs = tuple(lost), eligibility.logs\n",
             "unit/test_eligible.py::test_eligible_replicas_that_lost_something_are_asked_for_their_logs_too",
         ),
         opposite(
             "... eligible replicas that are online and lost records too count",
             _ELIGIBLE,
-            "    leader = max((member, *others), key=lambda replica: eligibility.logs.get(replica, NO_LOG))\n",
-            "    leader = max((*lost, *others), key=lambda replica: _newest_log(replica, eligibility))\n",
+            "    newer = [r for r in eligibility.lost_eligible if logs[r] > logs[member]]\n",
+            "    newer = [member, *eligibility.lost_eligible]\n",
             "unit/test_eligible.py::test_eligible_replicas_that_lost_something_are_asked_for_their_logs_too",
         ),
         opposite(

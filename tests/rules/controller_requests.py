@@ -191,14 +191,14 @@ REQUESTS = Section(
         opposite(
             "A follower that got StopReplica without deletion",
             "replica/partition/partition.py",
-            "        self.waits_for_role = self.leadership is None\n",
+            "        self.waits_for_role = self.leader_id != self._environment.broker_id\n",
             "        pass\n",
             "simulation/test_replication_roles.py::test_a_stopped_replica_follows_again_if_it_gets_the_same_role_again",
         ),
         opposite(
             "A follower that got StopReplica without deletion",
             "replica/partition/partition.py",
-            "        self.waits_for_role = self.leadership is None\n",
+            "        self.waits_for_role = self.leader_id != self._environment.broker_id\n",
             "        self.waits_for_role = True\n",
             "simulation/test_replication_roles.py::test_a_stopped_leader_does_not_begin_its_epoch_again",
         ),

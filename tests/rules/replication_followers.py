@@ -367,14 +367,14 @@ BAD_INPUT = Section(
         opposite(
             "... and so is the epoch of a batch below the checkpointed high watermark",
             "log/recovery/epoch_scan.py",
-            "        if len(self._contradictions) == 1:\n",
+            "        if self._contradictions and not is_file_wrong:\n",
             "        if False:\n",
             "unit/test_damaged_epochs.py::test_a_start_finds_it_and_changes_nothing",
         ),
         opposite(
             "... and so is the epoch of a batch below the checkpointed high watermark",
             "log/recovery/epoch_scan.py",
-            "        if len(self._contradictions) == 1:\n",
+            "        if self._contradictions and not is_file_wrong:\n",
             "        if self._contradictions:\n",
             "unit/test_damaged_epochs.py::test_a_file_that_several_batches_contradict_is_an_older_one",
         ),

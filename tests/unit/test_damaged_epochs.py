@@ -1,13 +1,14 @@
 """A bit of a batch's leader epoch changes, and the next start reads it. No checksum covers it.
 
 The log must not seem to have an epoch that it has not: an election by the logs would prefer it.
-Below the checkpointed high watermark the epoch file has all epochs, and every bit is noticed.
+Below the checkpointed high watermark the epoch file has all epochs, and any one bit is noticed.
 """
 
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from barnabas_broker.log.checkpoint.checkpoint_file import encode_epochs
 from barnabas_broker.log.errors import DamagedLogError
 from barnabas_broker.log.recovery.log_checkpoint import LogCheckpoint
 from barnabas_broker.log.recovery.stored_epochs import FAR
@@ -63,9 +64,9 @@ def truncated(world: LogWorld) -> UnifiedLog:
 def refused(world: LogWorld, checkpoint: LogCheckpoint, number: int, epoch: int) -> None:
     """The start finds the damage and changes nothing; a replica outside the ISR truncates it."""
     before = {name: world.disk.read_file(f"{FOLDER}/{name}") for name in world.names()}
-    for _ in range(2):
+    for start in (checkpoint, checkpoint, replace(checkpoint, is_clean=True)):
         with pytest.raises(DamagedLogError, match=f"damaged at offset {number}") as raised:
-            world.open(checkpoint)
+            world.open(start)
         assert f"{epoch} at offset {number}" in str(raised.value)
         kept = {name: data for name, data in before.items() if name.endswith((".log", "point"))}
         assert kept == {name: world.disk.read_file(f"{FOLDER}/{name}") for name in kept}
@@ -170,3 +171,35 @@ def test_a_file_that_several_batches_contradict_is_an_older_one(is_clean: bool) 
     log = world.open(LogCheckpoint(4 if is_clean else 0, 0, 4, is_clean, is_unbroken=True))
     assert log.leader_epochs.entries == [(1, 0), (3, 2)]
     assert log.log_end_offset == 4
+
+
+@pytest.mark.parametrize("entries", [[(1, 0), (5, 3)], [(0, 0), (4, 3)], [(1, 0), (4, 1)]])
+def test_nor_does_one_wrong_number_in_the_file_accuse_several_batches(
+    entries: list[tuple[int, int]],
+) -> None:
+    world, _ = written()
+    path = f"{FOLDER}/leader-epoch-checkpoint"
+    world.disk.write_file(path, encode_epochs(entries))
+    log = world.open(UNBROKEN)
+    assert log.leader_epochs.entries == [(1, 0), (4, 3)]
+
+
+def test_two_wrong_batches_with_a_right_one_between_them_are_found() -> None:
+    world, places = written()
+    epoch = flip(world, places[2], 1)
+    flip(world, places[5], 0)
+    refused(world, UNBROKEN, 2, epoch)
+
+
+def test_what_the_file_does_not_tell_of_contradicts_nothing() -> None:
+    """A log start that was raised inside a segment moves the first entry."""
+    world = LogWorld()
+    log = world.open()
+    for _ in range(10):
+        world.append(log, b"x", epoch=2 * FAR)
+    log.update_high_watermark(10)
+    log.maybe_increment_log_start_offset(7)
+    log.close()
+    log = world.open(LogCheckpoint(0, 7, 10, is_unbroken=True))
+    assert (log.log_start_offset, log.log_end_offset) == (7, 10)
+    assert log.leader_epochs.entries == [(2 * FAR, 7)]

@@ -340,3 +340,34 @@ async def test_nor_does_a_lowered_line_rise_again_meanwhile() -> None:
     await manager.checkpoint_high_watermarks()
     assert "t 0 5\n" in world.text(HIGH_WATERMARKS)
     await manager.stop()
+
+
+async def test_a_clean_stop_writes_what_was_held_back() -> None:
+    """The stop comes before the background has written the new epoch."""
+    world = ManagerWorld()
+    manager = await _start(world)
+    log = await _with_five_committed(world, manager)
+    append(log, b"5", epoch=9)
+    await manager.stop()
+    assert "t 0 6\n" in world.text(HIGH_WATERMARKS)
+    assert "9 5\n" in world.text(log.epoch_file.path)
+
+
+async def test_the_line_of_a_damaged_log_that_was_opened_again_rises_too() -> None:
+    """Its epochs are from the batches, and are written to the file."""
+    world = ManagerWorld()
+    manager = await _start(world)
+    log = await _with_five_committed(world, manager)
+    world.disk.crash(keep_unflushed=True)
+    path = f"{log.directory}/{0:020}.log"
+    data = bytearray(world.disk.read_file(path))
+    data[-1] ^= 1
+    world.disk.write_file(path, bytes(data))
+    manager = await _start(world)
+    assert TP in manager.lost
+    log = await world.open(manager)
+    append(log, b"new")
+    await settle()
+    await manager.checkpoint_high_watermarks()
+    assert f"t 0 {log.high_watermark}\n" in world.text(HIGH_WATERMARKS)
+    await manager.stop()

@@ -84,24 +84,24 @@ def _elect_without_complete_member(
     if eligible := eligibility.eligible_leader_replicas:
         return _elect_eligible_leader_replica(state, live, eligible[0], cause + _lost(lost))
     awaited = () if unclean_allowed else eligibility.awaited
-    others = tuple(r for r in eligibility.lost_eligible if r not in eligibility.new_disks)
-    asked = (*lost, *others)
-    unknown = tuple(r for r in asked if r not in eligibility.logs) if len(asked) > 1 else ()
+    asked, logs = (*lost, *eligibility.lost_eligible), eligibility.logs
+    unknown = tuple(r for r in asked if r not in logs) if len(asked) > 1 else ()
     if awaited or unknown:
         waiting = f"; waiting for {list(awaited)}" if awaited else ""
         asking = f"; asking what the logs of {list(unknown)} hold" if unknown else ""
         reason = f"{_lost(asked)}{waiting}{asking}".removeprefix("; ")
         return Refused(reason, awaited, cause, queries=unknown)
     member = max(lost, key=lambda member: _newest_log(member, eligibility))
-    leader = max((member, *others), key=lambda replica: eligibility.logs.get(replica, NO_LOG))
+    newer = [r for r in eligibility.lost_eligible if logs[r] > logs[member]]
+    leader = max(newer or [member], key=lambda replica: _newest_log(replica, eligibility))
     reason = f"{cause}{_lost(asked)}; no better candidate is online, records may be lost"
     return Elected(state.with_leader(leader, (leader,)), live, reason)
 
 
-def _newest_log(member: int, eligibility: LeaderEligibility) -> tuple[bool, int, int]:
-    """The rank of a member; of equal ones the first leads. What a power loss took was not flushed.
+def _newest_log(replica: int, eligibility: LeaderEligibility) -> tuple[bool, int, int]:
+    """The rank of a replica; of equal ones the first leads. What a power loss took was not flushed.
     A new disk may lack more than that."""
-    return (member not in eligibility.new_disks, *eligibility.logs.get(member, NO_LOG))
+    return (replica not in eligibility.new_disks, *eligibility.logs.get(replica, NO_LOG))
 
 
 def _replace_members(

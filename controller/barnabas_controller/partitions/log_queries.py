@@ -2,7 +2,8 @@
 
 Kafka elects the first member of the ISR. But if all machines lose power, each member has lost what
 it had not flushed, and another one may have more. So the controller sends LeaderAndIsr with
-`tell_only` to the members that are online, and the election is held again with their answers.
+`tell_only` to the members that are online, and to eligible replicas that lost records too. The
+election is held again with their answers.
 """
 
 import asyncio

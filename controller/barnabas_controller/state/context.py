@@ -62,8 +62,8 @@ class ControllerContext:
     leader is elected above it (`epoch_refusals.py`). `unconfirmed` are the partitions whose states
     may come from an older copy of ZooKeeper, with the answers of the replicas that are
     asked (`unconfirmed_states.py`). `told_logs` are the partitions whose members of the ISR all
-    lost records, with what those that are asked told of their logs: the leader epoch of the last
-    record and the log end offset, None before they answer (`log_queries.py`).
+    lost records, with what the replicas that are asked told of their logs: the leader epoch of the
+    last record and the log end offset, None before they answer (`log_queries.py`).
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)

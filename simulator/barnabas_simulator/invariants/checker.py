@@ -273,7 +273,7 @@ class Invariants(ClientReports):
             truth.led.pop(epoch, None)
         self._hold(key, replica_rules.one_leader_per_epoch, replica, truth.elected, truth.led)
         truth.led[epoch] = replica.broker_id
-        if epoch != truth.state.leader_epoch:
+        if epoch != truth.led_epoch:
             return  # already deposed; a later epoch has been elected
         image = self._image(replica.broker_id, partition)
         self._excuses.leads(truth, replica, image)
@@ -285,7 +285,7 @@ class Invariants(ClientReports):
         until a leader has started that was elected uncleanly."""
         epoch = replica.led_epoch
         assert epoch is not None
-        is_legitimate = epoch == truth.state.leader_epoch and truth.unclean_epoch is None
+        is_legitimate = epoch == truth.led_epoch and truth.unclean_epoch is None
         if truth.unclean_epoch is not None:
             is_legitimate = epoch < truth.unclean_epoch and epoch == max(truth.led, default=epoch)
         if not is_legitimate and truth.unclean:

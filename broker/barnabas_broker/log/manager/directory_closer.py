@@ -1,7 +1,7 @@
 """Closes the logs of the data directories, at a clean shutdown."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas_common.runtime import Offload
 from barnabas_common.topic_partition import TopicPartition
@@ -12,16 +12,17 @@ from barnabas_broker.log.unified_log import UnifiedLog
 
 logger = logging.getLogger(__name__)
 
-HighWatermarks = Mapping[TopicPartition, int]
+HighWatermarks = Callable[[LogDirectory], Mapping[TopicPartition, int]]
 
 
 async def close_all(
-    directories: Iterable[tuple[LogDirectory, Sequence[UnifiedLog], HighWatermarks]],
+    directories: Iterable[tuple[LogDirectory, Sequence[UnifiedLog]]],
+    high_watermarks: HighWatermarks,
     threads: int,
     offload: Offload,
 ) -> None:
-    """Close each directory with its logs and their high watermarks; errors are logged."""
-    for directory, logs, high_watermarks in directories:
+    """Close each directory with its logs; errors are logged."""
+    for directory, logs in directories:
         try:
             await _close_directory(directory, logs, high_watermarks, threads, offload)
         except OSError as error:
@@ -44,7 +45,9 @@ async def _close_directory(
         await offload.run(directory.watched, _flush_and_close, log)
 
     await run_limited(close, logs, threads)
-    await offload.run(directory.watched, _leave_clean, directory, logs, high_watermarks)
+    # Not before: until the logs are closed, an epoch file may hold one of them back.
+    ends = high_watermarks(directory)
+    await offload.run(directory.watched, _leave_clean, directory, logs, ends)
 
 
 def _flush_and_close(log: UnifiedLog) -> None:
@@ -53,7 +56,9 @@ def _flush_and_close(log: UnifiedLog) -> None:
 
 
 def _leave_clean(
-    directory: LogDirectory, logs: Sequence[UnifiedLog], high_watermarks: HighWatermarks
+    directory: LogDirectory,
+    logs: Sequence[UnifiedLog],
+    high_watermarks: Mapping[TopicPartition, int],
 ) -> None:
     directory.checkpoints.write_all(logs, high_watermarks)
     if directory.loaded:

@@ -85,8 +85,6 @@ async def load_directory(
             # old recovery point.
             directory.checkpoints.lower(name, log.log_end_offset)
         directory.checkpoints.log_ends_at(name, log.log_end_offset)
-        if not log.epoch_file.is_durable:
-            context.host.epochs_changed(log)
         logger.info("%s, high watermark %d", log, log.high_watermark)
 
     names = _find_logs(context.disk, directory, result)

@@ -146,7 +146,7 @@ class LogBackgroundWork(LogHost):
 
     async def _save_epochs(self, log: HostedLog) -> None:
         try:
-            await log.epoch_file.write_in_background(self._offload)
+            await self._when_possible(lambda: log.epoch_file.write_in_background(self._offload))
         except OSError as error:
             self._failed(log, error, "write the epochs")
         finally:

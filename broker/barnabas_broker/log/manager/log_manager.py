@@ -217,12 +217,12 @@ class LogManager:
     def _add(self, log: UnifiedLog, directory: LogDirectory) -> None:
         name = log.topic_partition
         if name in self._home:
-            raise UnusableLog(
-                f"{name} lies in both {self._home[name].path} and {directory.path};"
-                " remove the one that is out of date"
-            )
+            both = f"{self._home[name].path} and {directory.path}"
+            raise UnusableLog(f"{name} lies in both {both}; remove the one that is out of date")
         self._logs[name] = log
         self._home[name] = directory
+        if not log.epoch_file.is_durable:  # its epochs are from the batches
+            self._background.epochs_changed(log)
 
     async def stop(self) -> None:
         """Flush and close every log, write all checkpoints, and mark the directories clean."""
@@ -230,11 +230,9 @@ class LogManager:
         await self._periodic.close()
         await self.cleaner.close()
         await self._background.close()
-        await close_all(
-            [(d, self._logs_in(d), self._high_watermarks(d)) for d in self._live_log_dirs()],
-            self._config[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
-            self._runtime.offload,
-        )
+        logs = [(directory, self._logs_in(directory)) for directory in self._live_log_dirs()]
+        threads = self._config[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR]
+        await close_all(logs, self._high_watermarks, threads, self._runtime.offload)
         for log in self._logs.values():
             if not log.is_failed:
                 with contextlib.suppress(OSError):  # reported above

@@ -212,8 +212,8 @@ class OffsetCheckpoints:
     def storable_high_watermarks(self, logs: Iterable[UnifiedLog]) -> Offsets:
         """The high watermarks that may be written now.
 
-        Recovery relies on it that a log's epoch file has the epochs of all batches below. Until the
-        newest one is durable there, the old line stays.
+        Recovery relies on this: the epoch file of a log has the epochs of all batches below its
+        high watermark here. Until the newest epoch is durable there, the old line stays.
         """
         lines = self._stored_high_watermarks | self._ends_below_stored
         return {

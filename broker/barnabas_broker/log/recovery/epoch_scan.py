@@ -5,13 +5,14 @@ others, and they would truncate committed records to follow it. In a log epochs 
 rise in small steps; an election by the logs may raise them by many, and soon after that the epoch
 file has the new one. What that file says of an offset also decides which of two epochs is wrong.
 
-Below the high watermark in the checkpoint the file has all epochs. One batch there that contradicts
-it has a wrong epoch; if several do, the file is an older one. A damaged log that is not in the ISR
-is compared up to its end: what is cut off can be fetched again.
+Below the recovery point and the high watermark in the checkpoint the file has all epochs. If one
+batch there contradicts it, or several that do not follow each other, their epochs are wrong. If
+several in a row do, one number in the file is wrong, or it is an older file. A damaged log that is
+not in the ISR is compared up to its end: what is cut off can be fetched again.
 
-Not recognized: in batches above that, an epoch that is a little too high at the end of the log, or
-that of its neighbour where one epoch ends and the next begins; and any that never goes down,
-without the file.
+Not recognized: in the batches further up, an epoch that is a little too high at the end of the log,
+or that of its neighbour where one epoch ends and the next begins; and any that never goes down, if
+there is no file.
 """
 
 from barnabas_common.record.batch import BatchHeader, CorruptBatch
@@ -48,6 +49,8 @@ class EpochScan:
         self._complete_below = complete_below
         self._wrong = wrong
         self._contradictions: list[WrongEpoch] = []
+        self._are_in_a_row = True
+        self._agrees = False
         self._before: BatchHeader | None = None
         self._run_start = 0
         """Where the batches begin that have the epoch of the one before."""
@@ -78,15 +81,26 @@ class EpochScan:
         self._compare(header)
 
     def finish(self) -> None:
-        """Raise WrongEpoch if one batch contradicts the file. Older files contradict several."""
-        if len(self._contradictions) == 1:
+        """Raise WrongEpoch if the batches that contradict the file are wrong, and not the file."""
+        is_file_wrong = len(self._contradictions) > 1 and self._are_in_a_row
+        if self._contradictions and not is_file_wrong:
             raise self._contradictions[0]
 
+    def may_have_wrong(self, end_offset: int) -> bool:
+        """Whether an earlier reading has found a wrong epoch below `end_offset`."""
+        return self._wrong is not None and self._wrong.offset < end_offset
+
     def _compare(self, header: BatchHeader) -> None:
+        if header.last_offset >= self._complete_below:
+            return
+        if not self._contradicts_file(header):
+            self._agrees = True
+            return
         epoch, stored = header.partition_leader_epoch, self._stored_epoch(header)
-        if header.last_offset < self._complete_below and stored not in (None, epoch):
-            fault = f"leader epoch {epoch} at offset {header.base_offset}, and {stored} in the file"
-            self._contradictions.append(WrongEpoch(header.base_offset, fault))
+        fault = f"leader epoch {epoch} at offset {header.base_offset}, and {stored} in the file"
+        self._are_in_a_row = self._are_in_a_row and not (self._contradictions and self._agrees)
+        self._contradictions.append(WrongEpoch(header.base_offset, fault))
+        self._agrees = False
 
     def _goes_down(self, header: BatchHeader, before: BatchHeader) -> None:
         fault = (
@@ -98,7 +112,7 @@ class EpochScan:
         raise WrongEpoch(self._run_start, fault)
 
     def _contradicts_file(self, header: BatchHeader) -> bool:
-        return bool(self._stored.entries) and not self._is_stored(header)
+        return self._stored_epoch(header) not in (None, header.partition_leader_epoch)
 
     def _is_stored(self, header: BatchHeader) -> bool:
         return self._stored_epoch(header) == header.partition_leader_epoch

@@ -191,7 +191,7 @@ def _open_clean(
 ) -> Opened:
     """Trust the files, after a plausibility check of the indexes."""
     for number, segment in enumerate(segments):
-        valid = segment.open_indexes()
+        valid = segment.open_indexes() and not scan.may_have_wrong(segment.next_offset)
         if valid and segment is segments[-1]:
             valid = _catch_up(segment) and checkpoint.closed_at in (None, segment.next_offset)
         if not valid:
@@ -325,6 +325,7 @@ def _recover(
     if seal:
         segment.seal()
     else:
+        scan.finish()  # a log that is refused keeps no index that the next start would trust
         segment.save_indexes()
     segment.is_verified = True  # up to where it may be cut
     if fault is None:

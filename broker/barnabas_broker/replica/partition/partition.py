@@ -131,7 +131,7 @@ class Partition:
 
     def stop_following(self) -> None:
         """Stay as it is until the controller sends a role; a follower takes the same one again."""
-        self.waits_for_role = self.leadership is None
+        self.waits_for_role = self.leader_id != self._environment.broker_id
 
     def stop(self) -> None:
         """This broker no longer hosts the partition."""
