@@ -173,15 +173,18 @@ def test_a_file_that_several_batches_contradict_is_an_older_one(is_clean: bool) 
     assert log.log_end_offset == 4
 
 
+@pytest.mark.parametrize("recovery_point", [0, len(EPOCHS)])
 @pytest.mark.parametrize("entries", [[(1, 0), (5, 3)], [(0, 0), (4, 3)], [(1, 0), (4, 1)]])
 def test_nor_does_one_wrong_number_in_the_file_accuse_several_batches(
-    entries: list[tuple[int, int]],
+    entries: list[tuple[int, int]], recovery_point: int
 ) -> None:
+    """It must not stay either: the log would seem newer than it is."""
     world, _ = written()
     path = f"{FOLDER}/leader-epoch-checkpoint"
     world.disk.write_file(path, encode_epochs(entries))
-    log = world.open(UNBROKEN)
+    log = world.open(replace(UNBROKEN, recovery_point=recovery_point))
     assert log.leader_epochs.entries == [(1, 0), (4, 3)]
+    assert log.damaged_epochs.endswith("in the file")
 
 
 def test_two_wrong_batches_with_a_right_one_between_them_are_found() -> None:

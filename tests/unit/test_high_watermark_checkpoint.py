@@ -3,12 +3,14 @@
 Otherwise a log with a torn end would seem to have lost committed records, and be refused.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import pytest
 from barnabas_broker.log.checkpoint.checkpoint_file import encode_offsets
 from barnabas_broker.log.errors import OutOfDescriptorsError
+from barnabas_broker.log.manager import log_background_work
 from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_broker.log.manager.offset_checkpoints import RECOVERY_POINTS, OffsetCheckpoints
 from barnabas_broker.log.unified_log import UnifiedLog
@@ -339,6 +341,27 @@ async def test_nor_does_a_lowered_line_rise_again_meanwhile() -> None:
     await settle()
     await manager.checkpoint_high_watermarks()
     assert "t 0 5\n" in world.text(HIGH_WATERMARKS)
+    await manager.stop()
+
+
+async def test_an_epoch_file_that_could_not_be_written_holds_it_back_for_a_short_time_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_background_work, "RETRY_SECONDS", 0.01)
+    disk = ScarceDisk(MemoryDisk())
+    world = ManagerWorld(disk=disk)  # type: ignore[arg-type]
+    manager = await _start(world)
+    log = await _with_five_committed(world, manager)
+    disk.left = 0
+    append(log, b"5", epoch=9)
+    await settle()
+    assert disk.refused and not log.epoch_file.is_durable
+    disk.left = None
+    async with asyncio.timeout(10):
+        while not log.epoch_file.is_durable:
+            await asyncio.sleep(0.01)
+    await manager.checkpoint_high_watermarks()
+    assert "t 0 6\n" in world.text(HIGH_WATERMARKS)
     await manager.stop()
 
 

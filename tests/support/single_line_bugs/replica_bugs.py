@@ -6,8 +6,8 @@ REPLICA = (
     SingleLineBug(
         "high-watermark-saved-at-the-end",
         "log/manager/offset_checkpoints.py",
-        "            name: log.high_watermark\n",
-        "            name: log.log_end_offset\n",
+        "            return log.high_watermark\n",
+        "            return log.log_end_offset\n",
         "a restarted replica takes records for committed that are not",
     ),
     SingleLineBug(

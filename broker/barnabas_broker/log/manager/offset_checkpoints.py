@@ -210,19 +210,16 @@ class OffsetCheckpoints:
         self._durable_log_starts = self._stored_log_starts
 
     def storable_high_watermarks(self, logs: Iterable[UnifiedLog]) -> Offsets:
-        """The high watermarks that may be written now.
+        """The high watermarks that may be written now."""
+        return {log.topic_partition: self._storable_high_watermark(log) for log in logs}
 
-        Recovery relies on this: the epoch file of a log has the epochs of all batches below its
-        high watermark here. Until the newest epoch is durable there, the old line stays.
-        """
-        lines = self._stored_high_watermarks | self._ends_below_stored
-        return {
-            name: log.high_watermark
-            if log.epoch_file.is_durable
-            else min(log.high_watermark, lines.get(name, 0))
-            for log in logs
-            for name in (log.topic_partition,)
-        }
+    def _storable_high_watermark(self, log: UnifiedLog) -> int:
+        """Recovery relies on this: the epoch file of a log has the epochs of all batches below its
+        high watermark here. Until the newest epoch is durable there, the old line stays."""
+        if log.epoch_file.is_durable:
+            return log.high_watermark
+        stored = self._stored_high_watermarks.get(log.topic_partition, 0)
+        return min(log.high_watermark, self._ends_below_stored.get(log.topic_partition, stored))
 
     async def write_high_watermarks(self, offsets: Callable[[], Offsets], offload: Offload) -> None:
         """Write the high watermarks, without blocking the event loop."""

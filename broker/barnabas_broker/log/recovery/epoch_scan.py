@@ -5,20 +5,20 @@ others, and they would truncate committed records to follow it. In a log epochs 
 rise in small steps; an election by the logs may raise them by many, and soon after that the epoch
 file has the new one. What that file says of an offset also decides which of two epochs is wrong.
 
-Below the recovery point and the high watermark in the checkpoint the file has all epochs. If one
-batch there contradicts it, or several that do not follow each other, their epochs are wrong. If
-several in a row do, one number in the file is wrong, or it is an older file. A damaged log that is
-not in the ISR is compared up to its end: what is cut off can be fetched again.
+The file has all epochs below the recovery point and the checkpointed high watermark. If one batch
+there contradicts it, or several that do not follow each other, their epochs are wrong. If several
+in a row do, the file is wrong: it is an older one, or one of its numbers has changed. A damaged log
+that is not in the ISR is compared up to its end: what is cut off can be fetched again.
 
-Not recognized: in the batches further up, an epoch that is a little too high at the end of the log,
-or that of its neighbour where one epoch ends and the next begins; and any that never goes down, if
+Not recognized: in the batches above, an epoch that is a little too high at the end of the log, or
+that of its neighbour where one epoch ends and the next begins; and any that never goes down, if
 there is no file.
 """
 
 from barnabas_common.record.batch import BatchHeader, CorruptBatch
 
 from barnabas_broker.log.epochs.leader_epoch_cache import UNDEFINED, LeaderEpochCache
-from barnabas_broker.log.recovery.stored_epochs import FAR
+from barnabas_broker.log.recovery.stored_epochs import FAR, OutdatedEpochs
 
 
 class WrongEpoch(Exception):
@@ -33,8 +33,8 @@ class WrongEpoch(Exception):
 class EpochScan:
     """Adds the epochs of new batches to `epochs`, those of the file below the recovery point.
 
-    `stored`: all epochs of the file; it has those of the batches below `complete_below`. `wrong`:
-    what an earlier reading of this log has found.
+    `stored`: all epochs of the file; it has those of the batches below `complete_below`. `wrong`
+    and `is_file_wrong`: what an earlier reading of this log has found.
     """
 
     def __init__(
@@ -43,14 +43,20 @@ class EpochScan:
         stored: LeaderEpochCache,
         complete_below: int,
         wrong: WrongEpoch | None,
+        is_file_wrong: bool,
     ) -> None:
         self._epochs = epochs
         self._stored = stored
         self._complete_below = complete_below
         self._wrong = wrong
-        self._contradictions: list[WrongEpoch] = []
-        self._are_in_a_row = True
-        self._agrees = False
+        self._is_file_wrong = is_file_wrong
+        self._contradiction: WrongEpoch | None = None
+        """The first batch that contradicts the file."""
+        self._contradictions = 0
+        self._rows = 0
+        """Of how many rows of successive batches they are."""
+        self._contradicted = False
+        """Whether the last batch did."""
         self._before: BatchHeader | None = None
         self._run_start = 0
         """Where the batches begin that have the epoch of the one before."""
@@ -81,26 +87,34 @@ class EpochScan:
         self._compare(header)
 
     def finish(self) -> None:
-        """Raise WrongEpoch if the batches that contradict the file are wrong, and not the file."""
-        is_file_wrong = len(self._contradictions) > 1 and self._are_in_a_row
-        if self._contradictions and not is_file_wrong:
-            raise self._contradictions[0]
+        """Judge the batches that contradict the file.
 
-    def may_have_wrong(self, end_offset: int) -> bool:
+        Raises:
+            WrongEpoch: their epochs are wrong.
+            OutdatedEpochs: the file is, and it is not known yet.
+        """
+        if self._contradiction is None:
+            return
+        if self._contradictions == 1 or self._rows > 1:
+            raise self._contradiction
+        if not self._is_file_wrong:
+            raise OutdatedEpochs(str(self._contradiction))
+
+    def found_below(self, end_offset: int) -> bool:
         """Whether an earlier reading has found a wrong epoch below `end_offset`."""
         return self._wrong is not None and self._wrong.offset < end_offset
 
     def _compare(self, header: BatchHeader) -> None:
-        if header.last_offset >= self._complete_below:
-            return
-        if not self._contradicts_file(header):
-            self._agrees = True
-            return
-        epoch, stored = header.partition_leader_epoch, self._stored_epoch(header)
-        fault = f"leader epoch {epoch} at offset {header.base_offset}, and {stored} in the file"
-        self._are_in_a_row = self._are_in_a_row and not (self._contradictions and self._agrees)
-        self._contradictions.append(WrongEpoch(header.base_offset, fault))
-        self._agrees = False
+        is_known = header.last_offset < self._complete_below
+        contradicts = is_known and self._contradicts_file(header)
+        if contradicts:
+            self._contradictions += 1
+            self._rows += not self._contradicted
+        if contradicts and self._contradiction is None:
+            epoch, stored = header.partition_leader_epoch, self._stored_epoch(header)
+            fault = f"leader epoch {epoch} at offset {header.base_offset}, and {stored} in the file"
+            self._contradiction = WrongEpoch(header.base_offset, fault)
+        self._contradicted = contradicts
 
     def _goes_down(self, header: BatchHeader, before: BatchHeader) -> None:
         fault = (

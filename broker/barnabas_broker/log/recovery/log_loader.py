@@ -120,7 +120,7 @@ def _load(
         )
     segments = [Segment(folder.disk, folder.path, b, folder.config) for b in segment_bases(folder)]
     _set_ends(segments)
-    scan = EpochScan(epochs, LeaderEpochCache(entries), complete_below, wrong)
+    scan = EpochScan(epochs, LeaderEpochCache(entries), complete_below, wrong, is_outdated)
     try:
         if checkpoint.is_clean:
             segments, cut = _open_clean(folder, segments, epochs, checkpoint, scan)
@@ -191,7 +191,7 @@ def _open_clean(
 ) -> Opened:
     """Trust the files, after a plausibility check of the indexes."""
     for number, segment in enumerate(segments):
-        valid = segment.open_indexes() and not scan.may_have_wrong(segment.next_offset)
+        valid = segment.open_indexes() and not scan.found_below(segment.next_offset)
         if valid and segment is segments[-1]:
             valid = _catch_up(segment) and checkpoint.closed_at in (None, segment.next_offset)
         if not valid:

@@ -20,7 +20,7 @@ epoch is so much higher, and not in the file, is taken for one with a changed bi
 
 
 class OutdatedEpochs(Exception):
-    """The file is an older one; the message says how that was noticed."""
+    """The file is an older one, or wrong; the message says how that was noticed."""
 
 
 def read_epochs(disk: Disk, directory: str) -> tuple[LeaderEpochCache | None, str]:
