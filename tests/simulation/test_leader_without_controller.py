@@ -187,6 +187,24 @@ def test_writes_go_on_when_the_controller_follows_and_is_cut_off(way: str, seed:
     play(story, seed)
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_leaders_own_write_keeps_the_proofs_of_the_members(enabled: bool) -> None:
+    """As a write of the controller does; it drops them where the cluster does without them."""
+
+    async def story(scene: Scene) -> None:
+        await scene.start()
+        cast = scene.cast
+        proved = (await scene.state()).proved_at
+        scene.cut(ways(cast, "both"))
+        await scene.acknowledged(1, SERVED_AGAIN_SECONDS)
+        state = await scene.state()
+        assert scene.written_by(cast.leader)
+        kept = {cast.leader: proved[cast.leader], cast.other: proved[cast.other]} if enabled else {}
+        assert state.proved_at == kept
+
+    play(story, eligible_leader_replicas_enable=str(enabled).lower())
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("dies", [True, False])
 def test_writes_go_on_when_another_follower_is_late_or_dead(dies: bool, seed: int) -> None:

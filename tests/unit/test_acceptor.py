@@ -82,6 +82,16 @@ async def test_a_closing_listener_starts_no_request_on_any_stream() -> None:
     assert len(busy.answers) == 1 and not idle.answers
 
 
+async def test_a_closing_listener_takes_no_new_stream() -> None:
+    listening = Listening()
+    await listening.acceptor.close(grace=1.0)
+    stream, serving = listening.stream()
+    stream.request("late")
+    async with asyncio.timeout(5.0):
+        assert (await serving)[0] is End.CLOSED
+    assert not listening.begun
+
+
 async def test_a_stream_whose_reading_fails_is_ended_whatever_the_error() -> None:
     listening = Listening()
     stream, serving = listening.stream()

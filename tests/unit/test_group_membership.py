@@ -6,6 +6,7 @@ from barnabas_common.errors.error_code import ErrorCode
 from barnabas_common.events import EventKind
 
 from tests.support.group_world import DELAY_MS, RANGE, REBALANCE_MS, SESSION_MS, GroupWorld
+from tests.support.raw_groups import subscription
 
 STATIC = "instance-1"
 
@@ -227,6 +228,17 @@ def test_the_last_member_that_leaves_empties_the_group_and_that_is_written() -> 
     assert (world.group.state, world.group.generation_id) == (GroupState.EMPTY, 2)
     assert world.stored[-1] == {} and world.group.protocol_type == "consumer"
     assert world.leave(member) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize(("protocol_type", "topics"), [("consumer", {"orders"}), ("connect", None)])
+def test_only_consumers_have_subscriptions(protocol_type, topics) -> None:
+    """The metadata of other groups is their own, even if its bytes could be a subscription."""
+    world = GroupWorld()
+    joining = {"metadata": {"range": subscription("orders")}, "protocol_type": protocol_type}
+    given = world.join_once(**joining).join.member_id
+    world.join_once(given, **joining)
+    world.advance(DELAY_MS / 1000)
+    assert world.group.subscribed_topics == topics
 
 
 def test_another_member_leads_when_the_leader_leaves() -> None:

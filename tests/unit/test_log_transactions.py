@@ -303,6 +303,8 @@ def test_a_log_that_starts_again_has_no_transactions() -> None:
     history(log)
     log.truncate_fully_and_start_at(100)
     assert (stable(log), indexed(log)) == (100, [])
+    log.append_as_leader(sent(b"later"), 0, NOW)
+    assert stable(log) == 101, "the transaction that was open is forgotten"
 
 
 def test_an_index_goes_with_its_segment() -> None:
