@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from barnabas_broker.log.errors import LostLogError
+from barnabas_broker.log.manager.log_manager import LogManager
 from barnabas_common.topic_partition import TopicPartition
 
 from tests.support.log_manager_world import TOPIC_ID, ManagerWorld, append
@@ -54,6 +55,54 @@ async def test_it_is_remembered_until_there_is_a_log_again(in_order: bool) -> No
         else:
             world.disk.crash(keep_unflushed=True)
     assert "t 0 2" in world.text(HIGH_WATERMARKS)
+
+
+async def _comes_back(world: ManagerWorld, in_order: bool) -> LogManager:
+    """Start without the folder of t-0, write the checkpoints, and start with it again."""
+    world.disk.rename("/data/t-0", "/elsewhere")
+    manager = await world.start()
+    assert TP in manager.lost
+    for directory in manager.directories:
+        await manager.checkpoint_offsets(directory)
+    if in_order:
+        await manager.stop()
+        manager.unlock_directories()
+    else:
+        world.disk.crash(keep_unflushed=True)
+    world.disk.rename("/elsewhere", "/data/t-0")
+    return await world.start()
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+async def test_deleted_records_stay_deleted_when_a_lost_log_comes_back(in_order: bool) -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    append(log, b"deleted", b"kept")
+    log.maybe_increment_log_start_offset(1)
+    await manager.stop()
+    manager.unlock_directories()
+    manager = await _comes_back(world, in_order)
+    found = manager.get(TP)
+    assert found is not None and (found.log_start_offset, found.log_end_offset) == (1, 2)
+    await manager.stop()
+
+
+async def test_the_start_of_a_lost_log_does_not_count_for_the_one_that_replaces_it() -> None:
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    append(log, b"deleted", b"kept")
+    log.maybe_increment_log_start_offset(1)
+    await manager.stop()
+    manager.unlock_directories()
+    world.disk.remove_tree("/data/t-0")
+    manager = await world.restart(await world.start())
+    append(await world.open(manager), b"a", b"b")
+    manager = await world.restart(manager)
+    found = manager.get(TP)
+    assert found is not None and (found.log_start_offset, found.log_end_offset) == (0, 2)
+    await manager.stop()
 
 
 async def test_a_deleted_replica_is_lost_no_more() -> None:

@@ -404,7 +404,9 @@ class LogManager:
         """Write the recovery points and log start offsets of one directory."""
         with self._io(directory):
             await directory.checkpoints.write_offsets(
-                lambda: self._logs_in(directory), self._runtime.offload
+                lambda: self._logs_in(directory),
+                lambda: self.lost.high_watermarks(directory.path),
+                self._runtime.offload,
             )
 
     async def _write_high_watermarks(self, directory: LogDirectory) -> None:

@@ -192,7 +192,10 @@ class OffsetCheckpoints:
             self._ends_below_stored.clear()
 
     async def write_offsets(
-        self, logs: Callable[[], Iterable[UnifiedLog]], offload: Offload
+        self,
+        logs: Callable[[], Iterable[UnifiedLog]],
+        lost: Callable[[], Iterable[TopicPartition]],
+        offload: Offload,
     ) -> None:
         """Write the recovery points and log starts, without blocking the event loop."""
 
@@ -201,13 +204,20 @@ class OffsetCheckpoints:
             return encode_offsets(self._stored_recovery_points)
 
         def log_starts() -> bytes:
-            self._stored_log_starts = _raised_log_starts(logs())
+            self._stored_log_starts = self._storable_log_starts(logs(), lost())
             return encode_offsets(self._stored_log_starts)
 
         await self._recovery_points.write_in_background(recovery_points, offload)
         self._durable_recovery_points = self._stored_recovery_points
         await self._log_starts.write_in_background(log_starts, offload)
         self._durable_log_starts = self._stored_log_starts
+
+    def _storable_log_starts(
+        self, logs: Iterable[UnifiedLog], lost: Iterable[TopicPartition]
+    ) -> Offsets:
+        """The lines of lost logs stay: one that comes back would have its deleted records again."""
+        stored = self._stored_log_starts
+        return {name: stored[name] for name in lost if name in stored} | _raised_log_starts(logs)
 
     def storable_high_watermarks(self, logs: Iterable[UnifiedLog]) -> Offsets:
         """The high watermarks that may be written now."""
@@ -255,9 +265,11 @@ class OffsetCheckpoints:
     def write_all(
         self, logs: Iterable[UnifiedLog], high_watermarks: Mapping[TopicPartition, int]
     ) -> None:
-        """Write what changes all the time, at a clean shutdown."""
+        """Write what changes all the time, at a clean shutdown. `high_watermarks`: those of lost
+        logs too."""
         self._recovery_points.write(encode_offsets(_recovery_points(logs)))
-        self._log_starts.write(encode_offsets(_raised_log_starts(logs)))
+        lost = high_watermarks.keys() - {log.topic_partition for log in logs}
+        self._log_starts.write(encode_offsets(self._storable_log_starts(logs, lost)))
         self._high_watermarks.write(encode_offsets(high_watermarks))
 
 
