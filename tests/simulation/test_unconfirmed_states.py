@@ -23,6 +23,7 @@ from tests.support.zookeeper_scene import (
     controller,
     data,
     in_a_cluster,
+    next_controller,
     restore,
 )
 
@@ -123,6 +124,29 @@ def test_a_replica_that_registers_late_makes_no_partition_wait(late: int, dies: 
             await scene.produce()
             cluster.start_broker(leader)
         await cluster.serving()
+        await scene.check()
+
+    in_a_cluster(test)
+
+
+@pytest.mark.parametrize("gone", [1, 2, 3])
+def test_a_confirmed_state_stays_confirmed_whoever_leaves_the_isr(gone: int) -> None:
+    """Also if it is the broker that registered last after the restore: the next controller knows
+    that the state was written since."""
+
+    async def test(scene: Scene) -> None:
+        cluster = scene.cluster
+        restore(scene, await copied(scene))
+        await scene.start_all()
+        await scene.whole()
+        cluster.kill(gone)
+        async with asyncio.timeout(GONE_SECONDS):
+            while gone in state.partition_states(cluster)[TP].state.isr:
+                await asyncio.sleep(0.05)
+        asked = len(scene.events(EventKind.STATE_UNCONFIRMED))
+        await next_controller(scene)
+        assert len(scene.events(EventKind.STATE_UNCONFIRMED)) == asked
+        cluster.start_broker(gone)
         await scene.check()
 
     in_a_cluster(test)

@@ -1,5 +1,7 @@
 """Which logs are complete: the proofs in the partition's state, and elections that use them."""
 
+from dataclasses import replace
+
 import pytest
 from barnabas_controller.election.decision import Elected, Refused, Unchanged
 from barnabas_controller.eligibility.elections import (
@@ -24,7 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 ALL = (1, 2, 3)
-MIN_2 = MinimumIsr(2, 0)
+MIN_1, MIN_2 = MinimumIsr(1, 0), MinimumIsr(2, 0)
 
 
 def broker(broker_id: int, epoch: int, unbroken_since: int = -1, is_new: bool = False) -> Broker:
@@ -120,11 +122,22 @@ def test_a_proof_is_as_old_as_the_place() -> None:
     grown = with_elr(old, LeaderAndIsr(1, 7, (1, 2, 3), 3, 12), ALL, MIN_2, now)
     assert grown.proved_at == {1: 17, 2: 18, 3: 29}
     moved = with_elr(grown, grown.with_leader(2, (2, 3)), ALL, MIN_2, now)
-    assert moved.proved_at == {2: 28, 3: 29}
+    assert moved.proved_at == {2: 28, 3: 29} and moved.newest_proof == UNKNOWN
     thin = with_elr(moved, moved.with_leader(2, (2,)), ALL, MIN_2, now)
     assert (thin.eligible, thin.proved_at) == ((3,), {2: 28, 3: 29})
     orphan = with_elr(thin, thin.with_leader(NO_LEADER, (2,)), ALL, MIN_2, brokers(27, 38, 29))
     assert orphan.proved_at == {2: 28, 3: 29}, "a seat without a leader proves nothing new"
+
+
+def test_the_newest_proof_stays_when_its_replica_leaves() -> None:
+    now = brokers(27, 28, 29)
+    whole = state(1, (1, 2, 3), proved_at={1: 17, 2: 18, 3: 19})
+    thin = with_elr(whole, replace(whole, isr=(1,)), ALL, MIN_1, now)
+    assert (thin.proved_at, thin.newest_proof) == ({1: 17}, 19)
+    still = with_elr(thin, thin.with_leader(NO_LEADER, (1,)), ALL, MIN_1, now)
+    assert (still.proved_at, still.newest_proof) == ({1: 17}, 19)
+    grown = with_elr(still, replace(still, isr=(1, 2)), ALL, MIN_1, now)
+    assert (grown.proved_at, grown.newest_proof) == ({1: 17, 2: 28}, UNKNOWN)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 from barnabas_common.messages.control import HeldRole
 from barnabas_controller.election.decision import Elected, Unchanged
+from barnabas_controller.eligibility.eligible_leader_replicas import with_elr
+from barnabas_controller.eligibility.min_isr import MinimumIsr
 from barnabas_controller.eligibility.raised_epoch import (
     elect_above,
     is_confirmed_by,
@@ -206,6 +208,9 @@ def test_a_state_is_unconfirmed_until_a_replica_has_proved_its_log_since_the_res
     registered_again = {2: Broker(2, (), epoch=90, ahead_since=51)}
     assert not is_unconfirmed(proved_since, ALL, registered_again), "a later registration"
     assert is_unconfirmed(proved_before, ALL, registered_again)
+    left = with_elr(proved_since, STATE.with_leader(1, (1,)), ALL, MinimumIsr(1, 0), {})
+    assert left.proved_at == {1: 40}, "the others have left the ISR"
+    assert not is_unconfirmed(left, ALL, registered_again)
     # One that has come before the last of them may not know what that one knows.
     for proved_at in ({1: 50}, {2: 51}):
         proved_alone = replace(STATE, proved_at=proved_at)

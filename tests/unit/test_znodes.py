@@ -212,7 +212,12 @@ def test_the_account_of_who_has_everything_survives_the_znode() -> None:
     plain = LeaderAndIsr(1, 0, (1,), 1)
     assert b"eligible" not in znodes.encode_state(plain)
     kept = replace(
-        plain, eligible=(2, 3), eligible_under=2**40, proved_at={1: 17, 2: 18}, durable=True
+        plain,
+        eligible=(2, 3),
+        eligible_under=2**40,
+        proved_at={1: 17, 2: 18},
+        newest_proof=2**40,
+        durable=True,
     )
     assert znodes.decode_state(tp, znodes.encode_state(kept), 0) == kept
     assert json.loads(znodes.encode_state(kept))["eligible_under"] == 2**40

@@ -139,11 +139,13 @@ def with_elr(
         eligible = tuple(r for r in known if r not in new.isr and r in assignment)
     is_unknown = old.eligible_under == UNKNOWN and any(r in old.eligible for r in eligible)
     same_isr = set(new.isr) == set(old.isr)
+    proved_at = _proved_at(old, new, eligible, brokers)
     return replace(
         new,
         eligible=eligible,
         eligible_under=minimum.version if eligible and not is_unknown else UNKNOWN,
-        proved_at=_proved_at(old, new, eligible, brokers),
+        proved_at=proved_at,
+        newest_proof=_newest_proof(old, proved_at),
         durable=new.durable and same_isr and len(new.isr) == 1,
     )
 
@@ -168,9 +170,22 @@ def _proved_at(
     return proved
 
 
+def _newest_proof(old: LeaderAndIsr, proved_at: Mapping[int, int]) -> int:
+    """The newest proof of the states so far, if its replica is not in `proved_at` any more."""
+    newest = max(old.newest_proof, *old.proved_at.values(), UNKNOWN)
+    return newest if newest > max(proved_at.values(), default=UNKNOWN) else UNKNOWN
+
+
 def without_elr(state: LeaderAndIsr) -> LeaderAndIsr:
     """The state as Kafka writes it, because an ELR that is not kept up to date must not be used."""
-    return replace(state, eligible=(), eligible_under=UNKNOWN, proved_at={}, durable=False)
+    return replace(
+        state,
+        eligible=(),
+        eligible_under=UNKNOWN,
+        proved_at={},
+        newest_proof=UNKNOWN,
+        durable=False,
+    )
 
 
 def with_initial_elr(state: LeaderAndIsr, brokers: Mapping[int, Broker]) -> LeaderAndIsr:

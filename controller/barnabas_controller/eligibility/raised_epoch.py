@@ -32,12 +32,13 @@ def is_unconfirmed(
     """Whether the state may come from an older copy of ZooKeeper than a replica has seen.
 
     It is confirmed as soon as a replica has proved that it has every committed record since the
-    last of the replicas that are ahead of ZooKeeper registered. One that registered earlier may
-    have been ahead of an earlier copy only.
+    last of the replicas that are ahead of ZooKeeper registered, also if it has left the ISR since.
+    One that registered earlier may have been ahead of an earlier copy only.
     """
     known = [brokers[r].ahead_of_zookeeper_since for r in assignment if r in brokers]
     ahead = [epoch for epoch in known if epoch is not None]
-    return bool(ahead) and not any(epoch >= max(ahead) for epoch in state.proved_at.values())
+    proofs = (state.newest_proof, *state.proved_at.values())
+    return bool(ahead) and not any(epoch >= max(ahead) for epoch in proofs)
 
 
 def is_confirmed_by(state: LeaderAndIsr, broker: Broker) -> bool:

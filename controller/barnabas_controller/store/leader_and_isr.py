@@ -13,7 +13,8 @@ from barnabas_common.messages.sentinels import NO_LEADER as NO_LEADER
 RECOVERED = 0
 RECOVERING = 1
 
-# The value of `eligible_under` where the version of the settings is not known.
+# The value of `eligible_under` where the version of the settings is not known, and of
+# `newest_proof`.
 UNKNOWN = -1
 
 
@@ -24,11 +25,12 @@ class LeaderAndIsr:
     The ISR is never empty. Its last member stays even if it fails, because only that replica is
     known to have every committed record. `leader` may be NO_LEADER.
 
-    Four fields are not Kafka's (`eligible_leader_replicas.py` maintains them). `eligible` are the
+    Five fields are not Kafka's (`eligible_leader_replicas.py` maintains them). `eligible` are the
     replicas outside the ISR that have every committed record, by the minimum ISR of the version
     `eligible_under` (`min_isr.py`), which may be UNKNOWN. `proved_at` has, by broker id, the broker
-    epoch in which each of them and each member of the ISR last proved that. `durable` says that the
-    only member of the ISR has flushed all its records.
+    epoch in which each of them and each member of the ISR last proved that. `newest_proof` is that
+    of the newest proof of replicas that have left the ISR since, UNKNOWN if a later one is in
+    `proved_at`. `durable` says that the only member of the ISR has flushed all its records.
     """
 
     leader: int
@@ -40,6 +42,7 @@ class LeaderAndIsr:
     eligible: tuple[int, ...] = ()
     eligible_under: int = UNKNOWN
     proved_at: Mapping[int, int] = field(default_factory=dict)
+    newest_proof: int = UNKNOWN
     durable: bool = False
 
     def with_leader(self, leader: int, isr: Sequence[int]) -> "LeaderAndIsr":

@@ -297,6 +297,8 @@ def encode_state(state: LeaderAndIsr) -> bytes:
             content["eligible_under"] = state.eligible_under
     if state.proved_at:
         content["proved_at"] = {str(b): epoch for b, epoch in sorted(state.proved_at.items())}
+    if state.newest_proof != UNKNOWN:
+        content["newest_proof"] = state.newest_proof
     if state.durable:
         content["durable"] = True
     return encode(content)
@@ -318,6 +320,7 @@ def decode_state(partition: TopicPartition, data: bytes, version: int) -> Leader
         eligible=content.ints("eligible") if content.has("eligible") else (),
         eligible_under=content.long("eligible_under", default=UNKNOWN),
         proved_at=content.integers_by_number("proved_at"),
+        newest_proof=content.long("newest_proof", default=UNKNOWN),
         durable=content.boolean("durable", default=False),
     )
 
