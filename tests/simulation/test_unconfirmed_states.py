@@ -130,7 +130,7 @@ def test_a_replica_that_registers_late_makes_no_partition_wait(late: int, dies: 
 
 
 @pytest.mark.parametrize("gone", [1, 2, 3])
-def test_a_confirmed_state_stays_confirmed_whoever_leaves_the_isr(gone: int) -> None:
+def test_a_confirmed_state_stays_confirmed_when_a_replica_leaves_the_isr(gone: int) -> None:
     """Also if it is the broker that registered last after the restore: the next controller knows
     that the state was written since."""
 
