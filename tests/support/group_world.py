@@ -114,6 +114,9 @@ class GroupWorld:
         else:
             stored(self.store_error)
 
+    def finish_first_write(self, error: ErrorCode) -> None:
+        self._held.pop(0)(error)
+
     def finish_writes(self) -> None:
         held, self._held = self._held, []
         for stored in held:

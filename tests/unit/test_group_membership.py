@@ -346,6 +346,40 @@ def test_a_static_member_whose_new_id_cannot_be_written_keeps_the_old_one() -> N
     assert world.group.static_members == {STATIC: old}
 
 
+def test_a_static_member_that_returns_twice_while_its_id_is_written_gets_the_second_id() -> None:
+    """The answer to its first request was lost."""
+    world = GroupWorld()
+    stable_static(world)
+    world.hold_writes = True
+    first = world.join_once(instance_id=STATIC)
+    again = world.join_once(instance_id=STATIC)
+    world.finish_writes()
+    assert first.join.error_code == ErrorCode.FENCED_INSTANCE_ID
+    member_id = again.join.member_id
+    assert again.join.error_code == ErrorCode.NONE
+    assert world.sync(member_id, group_instance_id=STATIC).sync.error_code == ErrorCode.NONE
+    assert world.heartbeat(member_id, STATIC) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("outcome", [ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+def test_an_id_whose_write_ends_in_a_later_generation_stays(outcome: ErrorCode) -> None:
+    """The next generation writes it once more."""
+    world = GroupWorld()
+    _, other = stable_static(world)
+    world.hold_writes = True
+    returned = world.join_once(instance_id=STATIC)
+    world.join_once(other, metadata={"range": b"changed"})
+    static = returned.join.member_id
+    assert (returned.join.error_code, returned.join.generation_id) == (ErrorCode.NONE, 2)
+    leader = next(one for one in (static, other) if world.group.is_leader(one))
+    synced = world.sync(static, {static: b"1"} if static == leader else None)
+    world.sync(other, {static: b"1"} if other == leader else None)
+    world.finish_first_write(outcome)
+    world.finish_writes()
+    assert synced.sync.error_code == ErrorCode.NONE
+    assert world.heartbeat(static, STATIC) is ErrorCode.NONE
+
+
 def test_a_static_member_that_returns_with_another_preference_rebalances() -> None:
     world = GroupWorld()
     world.join_once(instance_id=STATIC, metadata={"a": b"", "b": b""})

@@ -12,7 +12,7 @@ from barnabas.producer.batch import BatchState, ProducerBatch
 from barnabas.producer.producer_id import ProducerIdAndEpoch
 
 # A leader remembers this many batches of a producer (Kafka's NUM_BATCHES_TO_RETAIN). A retry of an
-# older one would not be recognized.
+# older one would not be recognized. A snapshot has only the last.
 MAX_UNANSWERED = 5
 UNLIMITED = 2**31
 
@@ -70,8 +70,8 @@ class PartitionSequences:
 
     def may_be_forgotten(self, batch: ProducerBatch) -> bool:
         """Whether a leader that has stored the unanswered batch may not recognize it: it may have
-        stored as many as it remembers since."""
-        return batch.maybe_stored and _record_batches(self.behind(batch)) >= MAX_UNANSWERED
+        stored a later one and have restarted, after which it remembers only the last."""
+        return batch.maybe_stored and bool(self.behind(batch))
 
     def behind(self, batch: ProducerBatch) -> list[ProducerBatch]:
         """The unanswered batches that follow an unanswered one."""

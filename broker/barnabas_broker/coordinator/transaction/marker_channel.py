@@ -1,6 +1,7 @@
 """Sends the markers of decided transactions to the leaders, until all are written.
 
-A broker gets one request at a time. What is decided while it is on its way shares the next one.
+A broker gets one request at a time. What is decided while it is on its way shares the next one, and
+so does what is too much for one.
 After a failure the leaders are looked up again.
 """
 
@@ -17,6 +18,7 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.coordinator.transaction.markers import (
     Errand,
     PendingMarkers,
+    first_of,
     plan,
     request_of,
     settle,
@@ -27,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
 _REQUEST_SECONDS = 30.0
+_MOST_MARKERS = 1000
+"""Of one request."""
 
 MayExist = Callable[[TopicPartition], Awaitable[bool]]
 """Whether a partition that is not in the metadata exists, or that cannot be known now."""
@@ -161,7 +165,8 @@ class MarkerChannel:
         if address is None:
             return True
         channel = await self._channel(broker_id, address)
-        current = [errand for errand in errands if self._is_current(errand.pending)]
+        known = [errand for errand in errands if self._is_current(errand.pending)]
+        current = first_of(known, _MOST_MARKERS)
         if not current:
             return False
         response: WriteTxnMarkersResponse = await channel.call(

@@ -190,8 +190,14 @@ class Joins:
                 self._rebalances.begin(group, f"{why}, and the group's protocol changes")
                 return
             assignments = {m.member_id: m.assignment for m in group.members.values()}
+            generation_id = group.generation_id
 
             def stored(error: ErrorCode) -> None:
+                # It may have returned once more, or a rebalance has begun, which answers it.
+                is_current = group.members.get(member_id) is member
+                is_stable = group.state is GroupState.STABLE
+                if not is_current or not is_stable or group.generation_id != generation_id:
+                    return
                 if error:
                     self._undo_replacement(group, member, old_id, before, error, leader_before)
                     return
@@ -212,8 +218,6 @@ class Joins:
         leader_before: str | None,
     ) -> None:
         """The new id could not be written: the old one counts, as after a move of the group."""
-        if group.members.get(member.member_id) is not member:
-            return
         answer, member.answer_join = member.answer_join, None
         member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
         group.replace_static(member.group_instance_id, old_id)
