@@ -38,7 +38,8 @@ async def describe(
         if broker_id is None:
             return await cluster.ask(request)  # type: ignore[no-any-return]
         channel = _channel(cluster, broker_id)
-        return await channel.call(request, cluster.request_timeout)  # type: ignore[no-any-return]
+        limit = min(cluster.request_timeout, patience)
+        return await channel.call(request, limit)  # type: ignore[no-any-return]
 
     response = await _answer_with_session(cluster, send, patience)
     (resource,) = response.resources

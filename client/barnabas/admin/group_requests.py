@@ -115,7 +115,8 @@ async def list_groups(
 
     async def ask(broker_id: int) -> list[ListedGroup]:
         channel = cluster.channel(broker_id, Service.COORDINATOR)
-        answer: ListGroupsResponse = await channel.call(request, cluster.request_timeout)
+        limit = min(cluster.request_timeout, timeout)
+        answer: ListGroupsResponse = await channel.call(request, limit)
         raise_for(answer.error_code, f"broker {broker_id}")
         return answer.groups
 

@@ -27,7 +27,7 @@ from barnabas_common.messages.offsets import (
 from barnabas_common.runtime import Service
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.cluster.cluster import Cluster
+from barnabas.cluster.cluster import LEAST_SECONDS, Cluster
 from barnabas.cluster.metadata import Leader
 
 # Builds one leader's request from its partitions and the leaders in the client's metadata.
@@ -57,7 +57,9 @@ async def ask_leaders(
             return {tp: found[tp] for tp in wanted}
         cluster.check_open()
         await _check_partitions(cluster, missing, deadline - cluster.clock.monotonic())
-        failure = await _ask_once(cluster, missing, build, found, on_answer)
+        left = max(deadline - cluster.clock.monotonic(), LEAST_SECONDS)
+        limit = min(left, cluster.request_timeout)
+        failure = await _ask_once(cluster, missing, build, found, on_answer, limit)
         if failure is None:
             continue
         attempts += 1
@@ -110,15 +112,17 @@ async def _ask_once(
     build: BuildRequest,
     found: dict[TopicPartition, Any],
     on_answer: Callable[[TopicPartition, Any], None],
+    limit: float,
 ) -> BarnabasError | None:
-    """Send one request to each leader; returns a failure unless all partitions are found."""
+    """Send one request to each leader, for at most `limit` seconds; returns a failure unless all
+    partitions are found."""
     refusals: list[BarnabasError] = []
 
     async def ask(
         broker_id: int, group: Sequence[tuple[TopicPartition, Leader]]
     ) -> BarnabasError | None:
         """What one leader says counts at once: another one may take long to answer."""
-        outcome = await _ask_leader(cluster, broker_id, build(group))
+        outcome = await _ask_leader(cluster, broker_id, build(group), limit)
         if isinstance(outcome, BarnabasError):
             return outcome
         failure: BarnabasError | None = None
@@ -154,11 +158,11 @@ async def _ask_once(
     return failure
 
 
-async def _ask_leader(cluster: Cluster, broker_id: int, request: Any) -> Any:
+async def _ask_leader(cluster: Cluster, broker_id: int, request: Any, limit: float) -> Any:
     """The answers of one leader, or why there are none."""
     try:
         channel = cluster.channel(broker_id, Service.DATA)
-        response = await channel.call(request, cluster.request_timeout)
+        response = await channel.call(request, limit)
     except (TransportError, KafkaError) as error:
         cluster.note_failure(broker_id)
         return error

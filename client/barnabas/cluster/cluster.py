@@ -14,6 +14,7 @@ from barnabas_common.errors import (
     ClosedError,
     LeaderNotAvailableError,
     NotApplied,
+    RequestTimedOutError,
     TransportError,
     error_for,
 )
@@ -36,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 # Long enough for a connection across the world, short enough that a wrong address fails in seconds.
 ASK_TIMEOUT = 3.0
+# A request is given at least this long, however little time is left.
+LEAST_SECONDS = 0.1
 # How long a topic may be unknown before that is final: brokers learn of a new topic one by one.
 UNKNOWN_TOPIC_GRACE = 2.0
 # Requests that are sent to another broker if one does not answer soon, because they change nothing.
@@ -164,7 +167,7 @@ class Cluster:
         start = self.clock.monotonic()
         failures = 0
         while not self._knows(name, count):
-            await self._ask_about(name)
+            await self._ask_about(name, start + timeout - self.clock.monotonic())
             if self._knows(name, count):
                 break
             failures += 1
@@ -224,13 +227,18 @@ class Cluster:
         self._merge(response, every_topic=request.all_topics)
         return response
 
-    async def _ask_about(self, name: str) -> None:
+    async def _ask_about(self, name: str, within: float) -> None:
         allow = self.config.allow_auto_create_topics
         try:
-            await self.refresh(MetadataRequest([name], allow_auto_topic_creation=allow))
+            async with asyncio.timeout(max(within, LEAST_SECONDS)):
+                await self.refresh(MetadataRequest([name], allow_auto_topic_creation=allow))
             self.last_failure = None
         except ClosedError:
             raise
+        except TimeoutError:
+            self.last_failure = RequestTimedOutError(
+                f"no broker has told of topic {name!r} in {within:.1f} s"
+            )
         except BarnabasError as error:
             self.last_failure = error
 

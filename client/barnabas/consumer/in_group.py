@@ -95,10 +95,12 @@ class InGroup(Client):
         self._check_usable()
         self._check_home()
         self._subscription = None
-        if self._membership is not None:
-            await self._membership.unsubscribe(self._timeout)
-        self._positions.assign(())
-        self._drop_pending(None)
+        try:
+            if self._membership is not None:
+                await self._membership.unsubscribe(self._timeout)
+        finally:  # also if the caller is cancelled
+            self._positions.assign(())
+            self._drop_pending(None)
 
     def subscription(self) -> list[str]:
         """The topics subscribed to; with a pattern those that match it now."""

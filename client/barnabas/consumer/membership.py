@@ -105,9 +105,11 @@ class Membership:
             return
         self.commits.leaving = True
         try:
-            await self._end_step(timeout)
-            await self._finish_commits(timeout)
-            await self._end("the consumer unsubscribed", timeout)
+            try:
+                await self._end_step(timeout)
+                await self._finish_commits(timeout)
+            finally:  # also if the caller is cancelled
+                await self._end("the consumer unsubscribed", timeout)
         finally:
             self.commits.leaving = False
             self.subscription = None

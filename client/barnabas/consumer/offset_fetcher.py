@@ -90,7 +90,7 @@ class OffsetFetcher:
         self._wakeup = asyncio.Event()
         self._settled = asyncio.Event()
         self._tasks = TaskScope("positions")
-        self._missing_since: dict[str, float] = {}
+        self._missing_since: dict[str | TopicPartition, float] = {}
         # Set for a consumer in a group.
         self.fetch_committed: FetchCommitted | None = None
         self._refused: dict[TopicPartition, _Refusal] = {}
@@ -253,7 +253,8 @@ class OffsetFetcher:
         return found
 
     async def _check(self, unchecked: _States) -> None:
-        states = {state.topic_partition: (state, state.version) for state in unchecked}
+        # A position that was set since has no epoch to ask about.
+        states = {s.topic_partition: (s, s.version) for s in unchecked if s.fetched_epoch >= 0}
         asked: dict[TopicPartition, EpochPartition] = {}
 
         def build(partitions: Sequence[tuple[TopicPartition, Leader]]) -> object:
@@ -295,19 +296,30 @@ class OffsetFetcher:
         self.wake()
 
     def _report_deleted(self) -> None:
-        """Report topics that have been unknown for long to the application, each once in a while:
-        one that logs the error and polls again must not get another at once."""
+        """Report topics and partitions that have been unknown for long to the application, each
+        once in a while: one that logs the error and polls again must not get another at once."""
         now = self._cluster.clock.monotonic()
-        errors = self._cluster.metadata.errors
+        metadata = self._cluster.metadata
         for tp, state in self._positions.states.items():
-            if errors.get(tp.topic) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                self._missing_since.pop(tp.topic, None)
+            if metadata.errors.get(tp.topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._report_if_lasting(
+                    state, tp.topic, f"topic {tp.topic!r} no longer exists", now
+                )
                 continue
-            missing_for = now - self._missing_since.setdefault(tp.topic, now)
-            if missing_for > _DELETED_AFTER_SECONDS and not state.blocked:
-                self._missing_since[tp.topic] = now
-                message = f"topic {tp.topic!r} no longer exists"
-                self._buffer.add_failure(state, UnknownTopicOrPartitionError(message))
+            self._missing_since.pop(tp.topic, None)
+            if tp.topic in metadata.topics and metadata.partition(tp) is None:
+                message = f"topic {tp.topic!r} has no partition {tp.partition}"
+                self._report_if_lasting(state, tp, message, now)
+            else:
+                self._missing_since.pop(tp, None)
+
+    def _report_if_lasting(
+        self, state: TopicPartitionState, missing: str | TopicPartition, message: str, now: float
+    ) -> None:
+        missing_for = now - self._missing_since.setdefault(missing, now)
+        if missing_for > _DELETED_AFTER_SECONDS and not state.blocked:
+            self._missing_since[missing] = now
+            self._buffer.add_failure(state, UnknownTopicOrPartitionError(message))
 
     def _raise_later(self, states: _States, error: BarnabasError) -> None:
         """The next poll raises the error; after that the lookup is tried again, but not at once if

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from barnabas_common.errors import InconsistentTopicIdError, KafkaStorageError
 from barnabas_common.runtime import Runtime
@@ -403,11 +404,9 @@ class LogManager:
     async def checkpoint_offsets(self, directory: LogDirectory) -> None:
         """Write the recovery points and log start offsets of one directory."""
         with self._io(directory):
-            await directory.checkpoints.write_offsets(
-                lambda: self._logs_in(directory),
-                lambda: self.lost.high_watermarks(directory.path),
-                self._runtime.offload,
-            )
+            logs = partial(self._logs_in, directory)
+            lost = partial(self.lost.high_watermarks, directory.path)
+            await directory.checkpoints.write_offsets(logs, lost, self._runtime.offload)
 
     async def _write_high_watermarks(self, directory: LogDirectory) -> None:
         with self._io(directory):

@@ -99,9 +99,8 @@ class ProducePath:
                     produced.append(self._refused(key, refusal))
                     continue
             unpacking.begin_append()
-            produced.append(
-                self._append(item, acks, now_ms, origin, verified, unpacking, uncommitted)
-            )
+            one = self._append(item, acks, now_ms, origin, verified, unpacking, uncommitted)
+            produced.append(one)
         if uncommitted:
             await self._until_safe(acks, uncommitted, request.timeout_ms)
         if acks == ACKS_NONE:
