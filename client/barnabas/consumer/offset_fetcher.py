@@ -307,7 +307,8 @@ class OffsetFetcher:
                 )
                 continue
             self._missing_since.pop(tp.topic, None)
-            if tp.topic in metadata.topics and metadata.partition(tp) is None:
+            exists = metadata.partition(tp) is not None or tp.topic not in metadata.topics
+            if state.known and not exists:  # without one, the lookup reports it
                 message = f"topic {tp.topic!r} has no partition {tp.partition}"
                 self._report_if_lasting(state, tp, message, now)
             else:
