@@ -10,7 +10,7 @@ from barnabas import Admin, Consumer, Producer
 from barnabas_common.errors import BarnabasError
 from barnabas_common.topic_partition import TopicPartition
 
-from tests.support.scripted_brokers import ScriptedBrokers
+from tests.support.scripted_brokers import ScriptedBrokers, ScriptedLog
 
 TP = TopicPartition("flights", 0)
 LIMIT_MS, REQUEST_MS = 300, 5_000
@@ -63,3 +63,28 @@ async def test_send_to_a_topic_that_is_not_known_yet(monkeypatch: pytest.MonkeyP
     ):
         monkeypatch.setattr(brokers, "_handle", silent)
         await fails_in_time(producer.send("other", b"x"))
+
+
+async def test_a_broker_that_took_all_the_time_is_asked_after_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with (
+        ScriptedBrokers() as brokers,
+        Producer(brokers.bootstrap, runtime=brokers.runtime, max_block_ms=LIMIT_MS) as producer,
+    ):
+        await producer.send_and_wait("flights", b"x")
+        last = producer._cluster._answered_last
+        handle = brokers._handle
+        assert last is not None
+        brokers.topic = "other"
+        leader = next(one for one in brokers.brokers if f"broker-{one}" != last.host)
+        brokers.logs = {TopicPartition("other", 0): ScriptedLog(leader)}
+
+        async def one_is_silent(broker_id: int, request: Any) -> Any:
+            if f"broker-{broker_id}" == last.host:
+                await asyncio.Event().wait()
+            return await handle(broker_id, request)
+
+        monkeypatch.setattr(brokers, "_handle", one_is_silent)
+        await fails_in_time(producer.send("other", b"x"))
+        await producer.send_and_wait("other", b"x")

@@ -22,8 +22,9 @@ async def test_a_seek_between_a_leader_change_and_its_check_stays(policy: Any) -
             assert len(await read(consumer, 100)) == 100
             brokers.elect(0, 2)
             consumer._cluster.request_refresh()
-            while not consumer._offset_fetcher._asked:  # the check is about to begin
-                await asyncio.sleep(0)
+            async with asyncio.timeout(5.0):
+                while not consumer._offset_fetcher._asked:  # the check is about to begin
+                    await asyncio.sleep(0)
             consumer.seek(TP, 30)
             records = await read(consumer, 1)
             assert records[0].offset == 30

@@ -13,7 +13,6 @@ from barnabas_broker.coordinator.transaction.markers import (
     Errand,
     Outcome,
     PendingMarkers,
-    first_of,
     outcome_of,
     plan,
     request_of,
@@ -71,15 +70,6 @@ def test_a_partition_is_taken_for_deleted_only_after_a_while() -> None:
     item.looked_for(A, exists=False)
     assert plan([item], lambda _: None, 130.2) == ({}, False, [])
     assert not item.missing
-
-
-def test_a_request_has_at_most_so_many_markers() -> None:
-    one, two = pending("one"), pending("two")
-    errands = [Errand(one, [A, B]), Errand(two, [A, B, C])]
-    assert first_of(errands, 1) == [Errand(one, [A])]
-    assert first_of(errands, 2) == [Errand(one, [A, B])]
-    assert first_of(errands, 4) == [Errand(one, [A, B]), Errand(two, [A, B])]
-    assert first_of(errands, 5) == first_of(errands, 1000) == errands
 
 
 @pytest.mark.parametrize("commit", [True, False])

@@ -8,7 +8,7 @@ import pytest
 from barnabas_common.topic_partition import TopicPartition
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.store import znodes
-from barnabas_controller.store.leader_and_isr import RECOVERING, LeaderAndIsr
+from barnabas_controller.store.leader_and_isr import RECOVERING, UNKNOWN, LeaderAndIsr
 from barnabas_controller.store.znodes import Broker, Endpoint, ReplicaAssignment, TopicZnode
 from hypothesis import given
 from hypothesis import strategies as st
@@ -221,6 +221,8 @@ def test_the_account_of_who_has_everything_survives_the_znode() -> None:
     )
     assert znodes.decode_state(tp, znodes.encode_state(kept), 0) == kept
     assert json.loads(znodes.encode_state(kept))["eligible_under"] == 2**40
+    known = [znodes.decode_state(tp, znodes.encode_state(kept), 0, at) for at in (2**40, 2**40 - 1)]
+    assert [one.newest_proof for one in known] == [2**40, UNKNOWN], "of another ZooKeeper"
     huge = b'"proved_at":{"%s":1}' % (b"9" * 5000)
     for wrong in (b'"eligible":2', b'"proved_at":{"x":1}', huge, b'"proved_at":[]', b'"durable":1'):
         text = znodes.encode_state(plain)[:-1] + b"," + wrong + b"}"

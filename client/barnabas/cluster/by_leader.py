@@ -40,8 +40,12 @@ async def ask_leaders(
     build: BuildRequest,
     timeout: float,
     on_answer: Callable[[TopicPartition, Any], None] = lambda partition, answer: None,
+    is_round: bool = False,
 ) -> dict[TopicPartition, Any]:
     """Every partition's answer, in the order of `partitions`; `on_answer` gets each as it arrives.
+
+    `is_round`: the caller asks again after the time. Then a leader that needs longer is waited for,
+    up to `request_timeout`: it would not answer the next round in time either.
 
     Retries retriable failures, and partitions that a leader leaves out of its answer. Raises the
     first other refusal, or `RequestTimedOutError` with the last failure after `timeout` seconds;
@@ -58,7 +62,7 @@ async def ask_leaders(
         cluster.check_open()
         await _check_partitions(cluster, missing, deadline - cluster.clock.monotonic())
         left = max(deadline - cluster.clock.monotonic(), LEAST_SECONDS)
-        limit = min(left, cluster.request_timeout)
+        limit = cluster.request_timeout if is_round else min(left, cluster.request_timeout)
         failure = await _ask_once(cluster, missing, build, found, on_answer, limit)
         if failure is None:
             continue
@@ -80,6 +84,7 @@ async def list_offsets(
     isolation_level: int,
     timeout: float,
     on_answer: Callable[[TopicPartition, ListedOffset], None] = lambda partition, answer: None,
+    is_round: bool = False,
 ) -> dict[TopicPartition, ListedOffset]:
     """The offset at each partition's timestamp (ms, or one of `messages.offsets`' constants)."""
 
@@ -91,7 +96,7 @@ async def list_offsets(
             ],
         )
 
-    return await ask_leaders(cluster, timestamps, build, timeout, on_answer)
+    return await ask_leaders(cluster, timestamps, build, timeout, on_answer, is_round)
 
 
 async def _check_partitions(

@@ -215,6 +215,9 @@ class Cluster:
                 self._failed_recently[address] = None
                 if not may_ask_another(request, error):
                     raise
+            except asyncio.CancelledError:  # its time is over: the next call asks others first
+                self._failed_recently[address] = None
+                raise
             else:
                 self._failed_recently.pop(address, None)
                 self._answered_last = address

@@ -238,7 +238,8 @@ class OffsetFetcher:
                 self._settled.set()  # others may have no leader to ask
             self._answered(state, states)
 
-        await list_offsets(self._cluster, wanted, self._isolation, _ROUND_SECONDS, found)
+        seconds = _ROUND_SECONDS
+        await list_offsets(self._cluster, wanted, self._isolation, seconds, found, is_round=True)
 
     def _unchecked(self) -> _States:
         """Partitions whose leader has another epoch than the last batch fetched."""
@@ -280,7 +281,7 @@ class OffsetFetcher:
             self.wake()  # the position may have to be reset, or checked again
             self._fetcher.wake()
 
-        await ask_leaders(self._cluster, states, build, _ROUND_SECONDS, found)
+        await ask_leaders(self._cluster, states, build, _ROUND_SECONDS, found, is_round=True)
 
     def _ask_later(self, state: TopicPartitionState) -> None:
         """The leader was replaced: there may be news of another one after a pause."""
@@ -299,8 +300,10 @@ class OffsetFetcher:
         """Report topics and partitions that have been unknown for long to the application, each
         once in a while: one that logs the error and polls again must not get another at once."""
         now = self._cluster.clock.monotonic()
-        metadata = self._cluster.metadata
-        for tp, state in self._positions.states.items():
+        metadata, states = self._cluster.metadata, self._positions.states
+        read = {*states, *(tp.topic for tp in states)}
+        self._missing_since = {k: since for k, since in self._missing_since.items() if k in read}
+        for tp, state in states.items():
             if metadata.errors.get(tp.topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._report_if_lasting(
                     state, tp.topic, f"topic {tp.topic!r} no longer exists", now

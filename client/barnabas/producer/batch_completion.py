@@ -9,7 +9,6 @@ from barnabas_common.errors import (
     BarnabasError,
     ClosedError,
     DeliveryTimeoutError,
-    OutOfOrderSequenceNumberError,
     TransactionAbortedError,
     error_for,
 )
@@ -248,9 +247,6 @@ class BatchCompletion:
         if first.producer is not None:
             earliest = queue.sequences.unanswered[0] is first
             forgotten = queue.sequences.may_be_forgotten(last)
-            is_refused = isinstance(failure, OutOfOrderSequenceNumberError)
-            if is_refused and queue.sequences.is_stored(last):
-                return SendErrorAction.STORED
             action = sequence_error_action(failure, earliest, forgotten, log_start_offset)
             if action is SendErrorAction.RENUMBER and self.transactions is not None:
                 return SendErrorAction.FAIL

@@ -92,7 +92,7 @@ class PartitionQueue:
         """Let the retry of these include as many batches behind them as a leader remembers.
 
         The leader has refused these as out of order, and may have forgotten them. If it has, it
-        has stored at least so many more.
+        has stored at least one more.
         """
         last, room = batches[-1], MAX_UNANSWERED
         for batch in self.sequences.behind(last):

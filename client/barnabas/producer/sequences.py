@@ -73,15 +73,6 @@ class PartitionSequences:
         stored a later one and have restarted, after which it remembers only the last."""
         return batch.maybe_stored and bool(self.behind(batch))
 
-    def is_stored(self, batch: ProducerBatch) -> bool:
-        """Whether a later batch is known to be stored: then this one is."""
-        end = sequence_after(batch.base_sequence, batch.offsets)
-        return (
-            self._confirmed
-            and batch.producer == self.producer
-            and sequence_before(self.written_to, end) <= MAX_SEQUENCE // 2
-        )
-
     def behind(self, batch: ProducerBatch) -> list[ProducerBatch]:
         """The unanswered batches that follow an unanswered one."""
         return self.unanswered[self.unanswered.index(batch) + 1 :]

@@ -145,7 +145,7 @@ def with_elr(
         eligible=eligible,
         eligible_under=minimum.version if eligible and not is_unknown else UNKNOWN,
         proved_at=proved_at,
-        newest_proof=_newest_proof(old, proved_at),
+        newest_proof=newest_proof(old, proved_at),
         durable=new.durable and same_isr and len(new.isr) == 1,
     )
 
@@ -170,7 +170,7 @@ def _proved_at(
     return proved
 
 
-def _newest_proof(old: LeaderAndIsr, proved_at: Mapping[int, int]) -> int:
+def newest_proof(old: LeaderAndIsr, proved_at: Mapping[int, int]) -> int:
     """The newest proof of the states so far, if its replica is not in `proved_at` any more."""
     newest = max(old.newest_proof, *old.proved_at.values(), UNKNOWN)
     return newest if newest > max(proved_at.values(), default=UNKNOWN) else UNKNOWN

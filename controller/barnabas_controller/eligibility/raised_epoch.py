@@ -12,7 +12,10 @@ from dataclasses import replace
 from barnabas_common.messages.control import HeldRole
 
 from barnabas_controller.election.decision import Decision, Elected, Unchanged
-from barnabas_controller.eligibility.eligible_leader_replicas import may_have_lost_records
+from barnabas_controller.eligibility.eligible_leader_replicas import (
+    may_have_lost_records,
+    newest_proof,
+)
 from barnabas_controller.store.leader_and_isr import NO_LEADER, LeaderAndIsr
 from barnabas_controller.store.znodes import Broker
 
@@ -79,12 +82,14 @@ def without_unknown_members(known: LeaderAndIsr, found: LeaderAndIsr) -> LeaderA
     isr = tuple(member for member in found.isr if member in known.isr) or known.isr
     complete = (*known.isr, *known.eligible)
     eligible = tuple(r for r in found.eligible if r in complete and r not in isr)
-    proved_at = {**found.proved_at, **known.proved_at}
+    every = {**found.proved_at, **known.proved_at}
+    proved_at = {r: epoch for r, epoch in every.items() if r in (*isr, *eligible)}
     return replace(
         found,
         isr=isr,
         eligible=eligible,
-        proved_at={r: epoch for r, epoch in proved_at.items() if r in (*isr, *eligible)},
+        proved_at=proved_at,
+        newest_proof=newest_proof(known, proved_at),
         durable=found.durable and known.durable,
     )
 

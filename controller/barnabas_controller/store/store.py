@@ -37,6 +37,11 @@ class WrittenState(NamedTuple):
     zxid: int
 
 
+def _written(partition: TopicPartition, data: bytes, stat: Stat) -> WrittenState:
+    state = znodes.decode_state(partition, data, stat.version, stat.mzxid)
+    return WrittenState(state, stat.mzxid)
+
+
 def is_broker_id(name: str) -> bool:
     """Whether the name of a znode is a broker id, as brokers write it."""
     return (
@@ -154,9 +159,8 @@ class Store:
     async def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
         """A partition's state; None without a znode or if it is malformed, which is reported."""
         path = znodes.state_path(partition)
-        return await self.read(
-            path, lambda data, stat: znodes.decode_state(partition, data, stat.version)
-        )
+        written = await self.read(path, lambda data, stat: _written(partition, data, stat))
+        return None if written is None else written.state
 
     async def written_state(
         self, partition: TopicPartition, watch: Watch | None = None
@@ -165,8 +169,7 @@ class Store:
         found = await self.get(znodes.state_path(partition), watch)
         if found is None:
             return None
-        data, stat = found
-        return WrittenState(znodes.decode_state(partition, data, stat.version), stat.mzxid)
+        return _written(partition, *found)
 
     async def propagate_log_dir_event(self, broker_id: int) -> None:
         """Ask the controller to send this broker all its roles again.

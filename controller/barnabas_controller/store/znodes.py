@@ -15,7 +15,7 @@ from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.store.leader_and_isr import RECOVERED, UNKNOWN, LeaderAndIsr
-from barnabas_controller.store.znode_json import MAX_INT, JsonReader, encode
+from barnabas_controller.store.znode_json import MAX_INT, MAX_LONG, JsonReader, encode
 
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
@@ -304,12 +304,16 @@ def encode_state(state: LeaderAndIsr) -> bytes:
     return encode(content)
 
 
-def decode_state(partition: TopicPartition, data: bytes, version: int) -> LeaderAndIsr:
-    """A partition's state; `version` is the version of its znode, which is the partition epoch."""
+def decode_state(
+    partition: TopicPartition, data: bytes, version: int, written_at: int = MAX_LONG
+) -> LeaderAndIsr:
+    """A partition's state; `version` is the version of its znode, which is the partition epoch, and
+    `written_at` the zxid of its last write. A later `newest_proof` is of another ZooKeeper."""
     content = JsonReader(state_path(partition), data)
     isr = content.ints("isr")
     if not isr:
         raise content.malformed("the ISR is empty")
+    newest_proof = content.long("newest_proof", default=UNKNOWN)
     return LeaderAndIsr(
         leader=content.integer("leader"),
         leader_epoch=content.integer("leader_epoch"),
@@ -320,7 +324,7 @@ def decode_state(partition: TopicPartition, data: bytes, version: int) -> Leader
         eligible=content.ints("eligible") if content.has("eligible") else (),
         eligible_under=content.long("eligible_under", default=UNKNOWN),
         proved_at=content.integers_by_number("proved_at"),
-        newest_proof=content.long("newest_proof", default=UNKNOWN),
+        newest_proof=newest_proof if newest_proof <= written_at else UNKNOWN,
         durable=content.boolean("durable", default=False),
     )
 

@@ -81,7 +81,7 @@ def _partition_state(
     node = tree.find(znodes.state_path(partition))
     if node is None:
         return None
-    state = znodes.decode_state(partition, node.data, node.version)
+    state = znodes.decode_state(partition, node.data, node.version, node.mzxid)
     minimum = _minimum_isr(tree, partition.topic, assigned)
     online = [broker_id for broker_id in assigned if broker_id in present]
     known = leader_eligibility(state, assigned, online, present, minimum)

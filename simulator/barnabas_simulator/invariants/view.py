@@ -301,7 +301,7 @@ class ClusterView:
         epoch = self._tree.find(znodes.CONTROLLER_EPOCH)
         state, replicas, topic_id = None, tuple[int, ...](), None
         if node is not None:
-            state = znodes.decode_state(partition, node.data, node.version)
+            state = znodes.decode_state(partition, node.data, node.version, node.mzxid)
         decoded = self._decoded(partition.topic, topic.data) if topic is not None else None
         if decoded is not None:
             topic_id = decoded.topic_id

@@ -1,7 +1,6 @@
 """Sends the markers of decided transactions to the leaders, until all are written.
 
-A broker gets one request at a time. What is decided while it is on its way shares the next one, and
-so does what is too much for one.
+A broker gets one request at a time. What is decided while it is on its way shares the next one.
 After a failure the leaders are looked up again.
 """
 
@@ -18,7 +17,6 @@ from barnabas_common.topic_partition import TopicPartition
 from barnabas_broker.coordinator.transaction.markers import (
     Errand,
     PendingMarkers,
-    first_of,
     plan,
     request_of,
     settle,
@@ -29,8 +27,6 @@ logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
 _REQUEST_SECONDS = 30.0
-_MOST_MARKERS = 1000
-"""Of one request."""
 
 MayExist = Callable[[TopicPartition], Awaitable[bool]]
 """Whether a partition that is not in the metadata exists, or that cannot be known now."""
@@ -165,8 +161,7 @@ class MarkerChannel:
         if address is None:
             return True
         channel = await self._channel(broker_id, address)
-        known = [errand for errand in errands if self._is_current(errand.pending)]
-        current = first_of(known, _MOST_MARKERS)
+        current = [errand for errand in errands if self._is_current(errand.pending)]
         if not current:
             return False
         response: WriteTxnMarkersResponse = await channel.call(

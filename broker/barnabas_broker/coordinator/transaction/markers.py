@@ -127,18 +127,6 @@ def plan(
     return Plan(errands, waiting, list(doubtful))
 
 
-def first_of(errands: Iterable[Errand], most: int) -> list[Errand]:
-    """At most this many of the markers: each is an append, and the leader does nothing else
-    meanwhile."""
-    first: list[Errand] = []
-    for pending, partitions in errands:
-        if most <= 0:
-            break
-        first.append(Errand(pending, partitions[:most]))
-        most -= len(partitions)
-    return first
-
-
 def request_of(errands: Iterable[Errand]) -> WriteTxnMarkersRequest:
     """One marker for each transaction."""
     return WriteTxnMarkersRequest(
