@@ -4,8 +4,10 @@ A broker that was restarted knows only the last batch of each producer: its snap
 """
 
 import asyncio
+from collections.abc import Callable
 
 from barnabas import Admin, Producer
+from barnabas_simulator.campaign.state import partition_states
 from barnabas_simulator.cluster import SimulatedCluster
 from barnabas_simulator.loop import run
 
@@ -29,6 +31,12 @@ class Cut:
             self.sent.append(value)
             await producer.send(TP.topic, value, partition=0)
 
+    def half_is_stored(self) -> bool:
+        """Whether every replica has half of the last burst: some requests of it."""
+        wanted = len(self.sent) - BURST // 2
+        ends = [one.log.log_end_offset for one in self.cluster.hosted(TP) if one.log is not None]
+        return len(ends) == len(self.links) and min(ends) >= wanted
+
     def lose_answers(self) -> None:
         """From now on no answer arrives, but requests do."""
         for broker, client in self.links:
@@ -45,13 +53,18 @@ class Cut:
 
 
 async def restart_in_turn(cluster: SimulatedCluster) -> None:
-    """Stop each broker in order, and start it again."""
+    """Stop each broker in order, start it again, and wait until its replica is in sync."""
     for broker_id in cluster.broker_ids:
         await cluster.stop_broker(broker_id)
-        await asyncio.sleep(1.0)
         cluster.start_broker(broker_id)
         await cluster.serving()
-        await asyncio.sleep(15.0)
+        await until(lambda: set(partition_states(cluster)[TP].state.isr) == {1, 2, 3})
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60.0):
+        while not holds():
+            await asyncio.sleep(0.05)
 
 
 def test_retries_after_a_rolling_restart_are_recognized() -> None:
@@ -75,7 +88,7 @@ def test_retries_after_a_rolling_restart_are_recognized() -> None:
             await producer.flush()
             cut.lose_answers()
             await cut.burst(producer)
-            await asyncio.sleep(1.0)
+            await until(cut.half_is_stored)
             assert producer.metrics().requests_in_flight > 1
             cut.lose_requests()
             await restart_in_turn(cluster)

@@ -5,18 +5,18 @@ from typing import Any
 
 from barnabas import Producer
 from barnabas_common.errors.error_code import ErrorCode
-from barnabas_common.messages.produce import ProducedPartition, ProduceResponse
 
-from tests.support.scripted_brokers import ScriptedBrokers
+from tests.support.scripted_brokers import ScriptedBrokers, refuse
 
 
 async def test_a_batch_that_later_ones_have_overtaken_is_not_taken_for_stored() -> None:
     """It was refused; the later ones are stored all the same."""
 
-    async def refuse(_broker_id: int, request: Any) -> ProduceResponse:
-        await asyncio.sleep(0.05)
-        item, code = request.partitions[0], ErrorCode.NOT_ENOUGH_REPLICAS
-        return ProduceResponse([ProducedPartition(item.topic, item.partition, code)])
+    async def refuse_once_overtaken(broker_id: int, request: Any) -> Any:
+        async with asyncio.timeout(5.0):
+            while brokers.log().end < 2:
+                await asyncio.sleep(0)
+        return await refuse(ErrorCode.NOT_ENOUGH_REPLICAS)(broker_id, request)
 
     async with (
         ScriptedBrokers() as brokers,
@@ -30,7 +30,7 @@ async def test_a_batch_that_later_ones_have_overtaken_is_not_taken_for_stored() 
     ):
         await producer.send_and_wait("flights", b"first")
         brokers.log().producers.clear()  # as after `producer.id.expiration.ms`
-        brokers.faults = [refuse]
+        brokers.faults = [refuse_once_overtaken]
         sent = [b"%02d" % number + b"." * 300 for number in range(12)]
         handles = [await producer.send("flights", value) for value in sent]
         await producer.flush()

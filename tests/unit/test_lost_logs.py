@@ -57,6 +57,18 @@ async def test_it_is_remembered_until_there_is_a_log_again(in_order: bool) -> No
     assert "t 0 2" in world.text(HIGH_WATERMARKS)
 
 
+async def _with_a_deleted_record() -> ManagerWorld:
+    """Return a world with one log, whose first of two records is deleted, after a clean stop."""
+    world = ManagerWorld()
+    manager = await world.start()
+    log = await world.open(manager)
+    append(log, b"deleted", b"kept")
+    log.maybe_increment_log_start_offset(1)
+    await manager.stop()
+    manager.unlock_directories()
+    return world
+
+
 async def _comes_back(world: ManagerWorld, in_order: bool) -> LogManager:
     """Start without the folder of t-0, write the checkpoints, and start with it again."""
     world.disk.rename("/data/t-0", "/elsewhere")
@@ -75,27 +87,14 @@ async def _comes_back(world: ManagerWorld, in_order: bool) -> LogManager:
 
 @pytest.mark.parametrize("in_order", [True, False])
 async def test_deleted_records_stay_deleted_when_a_lost_log_comes_back(in_order: bool) -> None:
-    world = ManagerWorld()
-    manager = await world.start()
-    log = await world.open(manager)
-    append(log, b"deleted", b"kept")
-    log.maybe_increment_log_start_offset(1)
-    await manager.stop()
-    manager.unlock_directories()
-    manager = await _comes_back(world, in_order)
+    manager = await _comes_back(await _with_a_deleted_record(), in_order)
     found = manager.get(TP)
     assert found is not None and (found.log_start_offset, found.log_end_offset) == (1, 2)
     await manager.stop()
 
 
 async def test_the_start_of_a_lost_log_does_not_count_for_the_one_that_replaces_it() -> None:
-    world = ManagerWorld()
-    manager = await world.start()
-    log = await world.open(manager)
-    append(log, b"deleted", b"kept")
-    log.maybe_increment_log_start_offset(1)
-    await manager.stop()
-    manager.unlock_directories()
+    world = await _with_a_deleted_record()
     world.disk.remove_tree("/data/t-0")
     manager = await world.restart(await world.start())
     append(await world.open(manager), b"a", b"b")

@@ -34,12 +34,11 @@ async def describe(
 ) -> list[ConfigDescription]:
     """The settings of the one resource that the request names."""
 
-    async def send() -> DescribeConfigsResponse:
+    async def send(deadline: float) -> DescribeConfigsResponse:
         if broker_id is None:
-            return await cluster.ask(request)  # type: ignore[no-any-return]
-        channel = _channel(cluster, broker_id)
-        limit = min(cluster.request_timeout, patience)
-        return await channel.call(request, limit)  # type: ignore[no-any-return]
+            return await cluster.ask(request, deadline=deadline)  # type: ignore[no-any-return]
+        channel, seconds = _channel(cluster, broker_id), cluster.request_time(deadline)
+        return await channel.call(request, seconds)  # type: ignore[no-any-return]
 
     response = await _answer_with_session(cluster, send, patience)
     (resource,) = response.resources
@@ -57,11 +56,12 @@ async def alter(
     """Make the changes, atomically, and wait until they are in force; raises the refusal."""
     request = IncrementalAlterConfigsRequest(validate_only, [altered])
 
-    async def send() -> IncrementalAlterConfigsResponse:
+    async def send(deadline: float) -> IncrementalAlterConfigsResponse:
+        seconds = cluster.request_time(deadline)
         if resource.resource_type == "broker" and resource.name:
             channel = _channel(cluster, int(resource.name))
-            return await channel.call(request, cluster.request_timeout)  # type: ignore[no-any-return]
-        return await cluster.ask(request, cluster.request_timeout)  # type: ignore[no-any-return]
+            return await channel.call(request, seconds)  # type: ignore[no-any-return]
+        return await cluster.ask(request, seconds)  # type: ignore[no-any-return]
 
     response = await _answer_with_session(cluster, send, patience)
     for result in response.resources:
@@ -71,7 +71,7 @@ async def alter(
 
 
 async def _answer_with_session(
-    cluster: Cluster, send: Callable[[], Awaitable[R]], patience: float
+    cluster: Cluster, send: Callable[[float], Awaitable[R]], patience: float
 ) -> R:
     """The answer of a broker with a ZooKeeper session, if one comes within `patience` s.
 
@@ -80,7 +80,7 @@ async def _answer_with_session(
     deadline = cluster.clock.monotonic() + patience
     failures = 0
     while True:
-        response = await send()
+        response = await send(deadline)
         codes = [resource.error_code for resource in response.resources]
         if ErrorCode.NETWORK_EXCEPTION not in codes:
             return response

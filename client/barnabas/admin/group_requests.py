@@ -113,10 +113,9 @@ async def list_groups(
     """The groups of all brokers, by name; raises if one of them does not answer in time."""
     request = ListGroupsRequest(list(states), storage, _CLIENT)
 
-    async def ask(broker_id: int) -> list[ListedGroup]:
+    async def ask(broker_id: int, seconds: float) -> list[ListedGroup]:
         channel = cluster.channel(broker_id, Service.COORDINATOR)
-        limit = min(cluster.request_timeout, timeout)
-        answer: ListGroupsResponse = await channel.call(request, limit)
+        answer: ListGroupsResponse = await channel.call(request, seconds)
         raise_for(answer.error_code, f"broker {broker_id}")
         return answer.groups
 

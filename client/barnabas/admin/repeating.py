@@ -36,17 +36,19 @@ async def repeated(
 
 
 async def every_broker(
-    cluster: Cluster, ask: Callable[[int], Awaitable[T]], timeout: float, what: str
+    cluster: Cluster, ask: Callable[[int, float], Awaitable[T]], timeout: float, what: str
 ) -> list[T]:
-    """What every registered broker answers to `ask(broker_id)`; repeated as a whole.
+    """What every registered broker answers to `ask(broker_id, seconds)`; repeated as a whole.
 
     A broker that has died may be registered for a while; others take over what it coordinated.
     """
+    deadline = cluster.clock.monotonic() + timeout
 
     async def attempt() -> list[T]:
-        brokers = (await cluster.refresh(MetadataRequest())).brokers
+        brokers = (await cluster.refresh(MetadataRequest(), deadline)).brokers
+        seconds = cluster.request_time(deadline)
         answers = await asyncio.gather(
-            *(ask(broker.broker_id) for broker in brokers), return_exceptions=True
+            *(ask(broker.broker_id, seconds) for broker in brokers), return_exceptions=True
         )
         found = []
         for answer in answers:

@@ -27,7 +27,7 @@ from barnabas_common.messages.offsets import (
 from barnabas_common.runtime import Service
 from barnabas_common.topic_partition import TopicPartition
 
-from barnabas.cluster.cluster import LEAST_SECONDS, Cluster
+from barnabas.cluster.cluster import Cluster
 from barnabas.cluster.metadata import Leader
 
 # Builds one leader's request from its partitions and the leaders in the client's metadata.
@@ -61,8 +61,7 @@ async def ask_leaders(
             return {tp: found[tp] for tp in wanted}
         cluster.check_open()
         await _check_partitions(cluster, missing, deadline - cluster.clock.monotonic())
-        left = max(deadline - cluster.clock.monotonic(), LEAST_SECONDS)
-        limit = cluster.request_timeout if is_round else min(left, cluster.request_timeout)
+        limit = cluster.request_timeout if is_round else cluster.request_time(deadline)
         failure = await _ask_once(cluster, missing, build, found, on_answer, limit)
         if failure is None:
             continue

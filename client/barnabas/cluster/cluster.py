@@ -14,7 +14,6 @@ from barnabas_common.errors import (
     ClosedError,
     LeaderNotAvailableError,
     NotApplied,
-    RequestTimedOutError,
     TransportError,
     error_for,
 )
@@ -167,7 +166,7 @@ class Cluster:
         start = self.clock.monotonic()
         failures = 0
         while not self._knows(name, count):
-            await self._ask_about(name, start + timeout - self.clock.monotonic())
+            await self._ask_about(name, start + timeout)
             if self._knows(name, count):
                 break
             failures += 1
@@ -194,10 +193,12 @@ class Cluster:
         timeout: float | None = None,
         service: Service = Service.ADMIN,
         avoid: Address | None = None,
+        deadline: float | None = None,
     ) -> Message:
         """Send a request to any broker that answers; the one that answered last is first.
 
-        `avoid`: a broker to ask after all others, because its view may be out of date.
+        `avoid`: a broker to ask after all others, because its view may be out of date. `deadline`:
+        after this time by the clock, a broker gets little more time to answer.
 
         Brokers learn of changes one by one: a client that stays with one broker sees no older
         state than before, and finds the topic that it has just created.
@@ -209,39 +210,36 @@ class Cluster:
         for address in self._candidates(avoid):
             try:
                 channel = self._connections.channel(address, service)
-                answer = await channel.call(request, self.time_for(request, timeout))
+                limit = self.time_for(request, timeout)
+                if deadline is not None:
+                    limit = min(limit, self.time_left(deadline))
+                answer = await channel.call(request, limit)
             except TransportError as error:
                 failures[address] = error
                 self._failed_recently[address] = None
                 if not may_ask_another(request, error):
                     raise
-            except asyncio.CancelledError:  # its time is over: the next call asks others first
-                self._failed_recently[address] = None
-                raise
             else:
                 self._failed_recently.pop(address, None)
                 self._answered_last = address
                 return answer
         raise unreachable(failures)
 
-    async def refresh(self, request: MetadataRequest) -> MetadataResponse:
+    async def refresh(
+        self, request: MetadataRequest, deadline: float | None = None
+    ) -> MetadataResponse:
         """Send the request, merge the answer into the metadata, and return it."""
-        response: MetadataResponse = await self.ask(request)
+        response: MetadataResponse = await self.ask(request, deadline=deadline)
         self._merge(response, every_topic=request.all_topics)
         return response
 
-    async def _ask_about(self, name: str, within: float) -> None:
+    async def _ask_about(self, name: str, deadline: float) -> None:
         allow = self.config.allow_auto_create_topics
         try:
-            async with asyncio.timeout(max(within, LEAST_SECONDS)):
-                await self.refresh(MetadataRequest([name], allow_auto_topic_creation=allow))
+            await self.refresh(MetadataRequest([name], allow_auto_topic_creation=allow), deadline)
             self.last_failure = None
         except ClosedError:
             raise
-        except TimeoutError:
-            self.last_failure = RequestTimedOutError(
-                f"no broker has told of topic {name!r} in {within:.1f} s"
-            )
         except BarnabasError as error:
             self.last_failure = error
 
@@ -318,6 +316,14 @@ class Cluster:
     def request_timeout(self) -> float:
         """How long one request may take, in seconds."""
         return self.config.request_timeout_ms / 1000
+
+    def request_time(self, deadline: float) -> float:
+        """How long a request may take that should be answered by then, in seconds."""
+        return min(self.request_timeout, self.time_left(deadline))
+
+    def time_left(self, deadline: float) -> float:
+        """The seconds until then, and never less than a request needs as a rule."""
+        return max(deadline - self.clock.monotonic(), LEAST_SECONDS)
 
     def time_for(self, request: Message, timeout: float | None) -> float:
         """Seconds for one broker's answer: `timeout`, or a few if another broker may be asked."""

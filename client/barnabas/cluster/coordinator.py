@@ -170,7 +170,7 @@ class Coordinator:
             pause = None
             try:
                 if deadline is not None:
-                    limit = min(limit, max(deadline - clock.monotonic(), 0.1))
+                    limit = self.cluster.request_time(deadline)
                 response = await self.call(request, limit)
                 failed = self._obstacle(codes(response), next_attempt)
                 if failed is None:

@@ -104,17 +104,17 @@ class Membership:
             await self._finish_commits(timeout)
             return
         self.commits.leaving = True
-        try:
-            try:
-                await self._end_step(timeout)
-                await self._finish_commits(timeout)
-            finally:  # also if the caller is cancelled
-                await self._end("the consumer unsubscribed", timeout)
-        finally:
-            self.commits.leaving = False
-            self.subscription = None
-            self.member.subscribed = False
-            self.member.topics = ()
+        async with AsyncExitStack() as leaving:  # each part, also if the caller is cancelled
+            leaving.callback(self._end_subscription)
+            leaving.push_async_callback(self._end, "the consumer unsubscribed", timeout)
+            await self._end_step(timeout)
+            await self._finish_commits(timeout)
+
+    def _end_subscription(self) -> None:
+        self.commits.leaving = False
+        self.subscription = None
+        self.member.subscribed = False
+        self.member.topics = ()
 
     def before_assign(self) -> None:
         """The application assigns other partitions by itself: no rebalance commits the old ones."""

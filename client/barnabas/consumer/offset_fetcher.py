@@ -238,8 +238,9 @@ class OffsetFetcher:
                 self._settled.set()  # others may have no leader to ask
             self._answered(state, states)
 
-        seconds = _ROUND_SECONDS
-        await list_offsets(self._cluster, wanted, self._isolation, seconds, found, is_round=True)
+        await list_offsets(
+            self._cluster, wanted, self._isolation, _ROUND_SECONDS, found, is_round=True
+        )
 
     def _unchecked(self) -> _States:
         """Partitions whose leader has another epoch than the last batch fetched."""
@@ -300,30 +301,28 @@ class OffsetFetcher:
         """Report topics and partitions that have been unknown for long to the application, each
         once in a while: one that logs the error and polls again must not get another at once."""
         now = self._cluster.clock.monotonic()
-        metadata, states = self._cluster.metadata, self._positions.states
-        read = {*states, *(tp.topic for tp in states)}
-        self._missing_since = {k: since for k, since in self._missing_since.items() if k in read}
-        for tp, state in states.items():
-            if metadata.errors.get(tp.topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                self._report_if_lasting(
-                    state, tp.topic, f"topic {tp.topic!r} no longer exists", now
-                )
+        missing_since: dict[str | TopicPartition, float] = {}
+        for tp, state in self._positions.states.items():
+            missing, message = self._missing(tp, state)
+            if missing is None:
                 continue
-            self._missing_since.pop(tp.topic, None)
-            exists = metadata.partition(tp) is not None or tp.topic not in metadata.topics
-            if state.known and not exists:  # without one, the lookup reports it
-                message = f"topic {tp.topic!r} has no partition {tp.partition}"
-                self._report_if_lasting(state, tp, message, now)
-            else:
-                self._missing_since.pop(tp, None)
+            since = missing_since.setdefault(missing, self._missing_since.get(missing, now))
+            if now - since > _DELETED_AFTER_SECONDS and not state.blocked:
+                missing_since[missing] = now
+                self._buffer.add_failure(state, UnknownTopicOrPartitionError(message))
+        self._missing_since = missing_since
 
-    def _report_if_lasting(
-        self, state: TopicPartitionState, missing: str | TopicPartition, message: str, now: float
-    ) -> None:
-        missing_for = now - self._missing_since.setdefault(missing, now)
-        if missing_for > _DELETED_AFTER_SECONDS and not state.blocked:
-            self._missing_since[missing] = now
-            self._buffer.add_failure(state, UnknownTopicOrPartitionError(message))
+    def _missing(
+        self, tp: TopicPartition, state: TopicPartitionState
+    ) -> tuple[str | TopicPartition | None, str]:
+        """The topic or the partition that the brokers do not know, and a message about it. A
+        partition without a known position is reported by the lookup."""
+        metadata = self._cluster.metadata
+        if metadata.errors.get(tp.topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return tp.topic, f"topic {tp.topic!r} no longer exists"
+        if state.known and tp.topic in metadata.topics and metadata.partition(tp) is None:
+            return tp, f"topic {tp.topic!r} has no partition {tp.partition}"
+        return None, ""
 
     def _raise_later(self, states: _States, error: BarnabasError) -> None:
         """The next poll raises the error; after that the lookup is tried again, but not at once if

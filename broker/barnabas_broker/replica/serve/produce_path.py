@@ -81,8 +81,8 @@ class ProducePath:
         acks = request.acks
         if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
             return ProduceResponse([invalid_acks(item, acks) for item in request.partitions])
-        is_clients = origin is AppendOrigin.CLIENT
-        if is_clients and has_too_many_batches([item.records for item in request.partitions]):
+        from_client = origin is AppendOrigin.CLIENT
+        if from_client and has_too_many_batches([item.records for item in request.partitions]):
             return too_many_batches(request)
         uncommitted: list[_Uncommitted] = []
         produced: list[ProducedPartition] = []
@@ -92,7 +92,7 @@ class ProducePath:
         now_ms = self._clock.wall_ms()
         for item in request.partitions:
             is_unusual = item.records[_ATTRIBUTES] >= _TRANSACTIONAL
-            if is_clients and (is_unusual or item.topic in INTERNAL_TOPICS):
+            if from_client and (is_unusual or item.topic in INTERNAL_TOPICS):
                 refusal = refusal_of(item, request)
                 if refusal is not None:
                     key = TopicPartition(item.topic, item.partition)

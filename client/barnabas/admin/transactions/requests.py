@@ -71,9 +71,9 @@ async def list_transactions(
 ) -> list[TransactionListing]:
     """The transactional ids of all brokers; raises if one of them does not answer in time."""
 
-    async def ask(broker_id: int) -> list[TransactionListing]:
+    async def ask(broker_id: int, seconds: float) -> list[TransactionListing]:
         channel = cluster.channel(broker_id, Service.COORDINATOR)
-        answer: ListTransactionsResponse = await channel.call(request, cluster.request_timeout)
+        answer: ListTransactionsResponse = await channel.call(request, seconds)
         raise_for(answer.error_code, f"broker {broker_id}")
         if answer.unknown_state_filters:
             unknown = ", ".join(answer.unknown_state_filters)
