@@ -272,7 +272,7 @@ PARTITIONS = Section(
             _ELIGIBLE,
             "    candidates = [replica for replica in online if replica not in lost]\n",
             "    candidates = list(online)\n",
-            "unit/test_eligible.py::test_who_leads_when_something_was_lost",
+            "unit/test_eligible_elections.py::test_who_leads_when_something_was_lost",
         ),
         opposite(
             "... a member that lost records since",
@@ -300,7 +300,7 @@ PARTITIONS = Section(
             _ELIGIBLE,
             "    awaited = () if unclean_allowed else eligibility.awaited\n",
             "    awaited = ()\n",
-            "unit/test_eligible.py::test_who_leads_when_something_was_lost",
+            "unit/test_eligible_elections.py::test_who_leads_when_something_was_lost",
         ),
         opposite(
             "... if all members lost records the one with the newest log leads alone",
@@ -314,14 +314,14 @@ PARTITIONS = Section(
             _ELIGIBLE,
             "    asked, logs = (*lost, *eligibility.lost_eligible), eligibility.logs\n",
             "    asked, logs = tuple(lost), eligibility.logs\n",
-            "unit/test_eligible.py::test_eligible_replicas_that_lost_something_are_asked_for_their_logs_too",
+            "unit/test_eligible_elections.py::test_eligible_replicas_that_lost_something_are_asked_for_their_logs_too",
         ),
         opposite(
             "... eligible replicas that are online and lost records too count",
             _ELIGIBLE,
             "    newer = [r for r in eligibility.lost_eligible if logs[r] > logs[member]]\n",
             "    newer = [member, *eligibility.lost_eligible]\n",
-            "unit/test_eligible.py::test_eligible_replicas_that_lost_something_are_asked_for_their_logs_too",
+            "unit/test_eligible_elections.py::test_eligible_replicas_that_lost_something_are_asked_for_their_logs_too",
         ),
         opposite(
             "... they are asked for their logs first",
