@@ -96,6 +96,20 @@ ZNODES = Section(
             "unit/test_znodes.py::test_a_state_is_written_as_kafka_writes_it",
         ),
         opposite(
+            "Settings have the zxid since which their minimum ISR is the same",
+            _CONFIGS,
+            "        data = encode_config(edited, minimum_since if is_same_minimum else None)\n",
+            "        data = encode_config(edited)\n",
+            "simulation/test_former_eligible_replicas.py::test_other_settings_do_not_end_eligibility",
+        ),
+        opposite(
+            "Settings have the zxid since which their minimum ISR is the same",
+            _CONFIGS,
+            "        data = encode_config(edited, minimum_since if is_same_minimum else None)\n",
+            "        data = encode_config(edited, minimum_since)\n",
+            "simulation/test_former_eligible_replicas.py::test_a_changed_minimum_ends_it_for_good",
+        ),
+        opposite(
             "States have fields that are not Kafka's",
             "store/znodes.py",
             "    if state.eligible:\n",

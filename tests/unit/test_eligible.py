@@ -180,7 +180,14 @@ def test_over_the_minimum_no_one_is_eligible() -> None:
     """`min.insync.replicas` was lowered: the high watermark may have moved without them."""
     held = state(NO_LEADER, (1,), eligible=(2,), proved_at={1: 17, 2: 18})
     found = leader_eligibility(held, ALL, ALL, {1: broker(1, 40), 2: broker(2, 18)}, NO_MINIMUM)
-    assert found == LeaderEligibility(lost=(1,))
+    assert found == LeaderEligibility(lost=(1,), once_eligible=(2,))
+
+
+def test_a_replica_that_once_was_eligible_may_be_on_a_new_disk() -> None:
+    held = state(NO_LEADER, (1,), eligible=(2, 3), eligible_under=5, proved_at={2: 18, 3: 19})
+    here = {2: broker(2, 40, is_new=True), 3: broker(3, 19, is_new=True)}
+    found = leader_eligibility(held, ALL, (2, 3), here, MIN_2)
+    assert found == LeaderEligibility(once_eligible=(2, 3), new_disks=(2,), awaited=(1,))
 
 
 # ---- the minimum ISR

@@ -81,6 +81,23 @@ def test_a_configuration_round_trips_and_no_data_means_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "since"),
+    [
+        (znodes.encode_config({}), 70),
+        (znodes.encode_config({}, minimum_since=58), 58),
+        (znodes.encode_config({}, minimum_since=0), 0),
+        (znodes.encode_config({}, minimum_since=90), 70),
+        (b'{"version":1,"config":{},"minimum_since":"58"}', 70),
+        (b"", 70),
+    ],
+    ids=["Kafka's", "an earlier one", "none", "another ZooKeeper's", "malformed", "no data"],
+)
+def test_the_minimum_is_as_old_as_its_last_change(data: bytes, since: int) -> None:
+    """Unless that is not known: then it is as old as the last write, 70."""
+    assert znodes.decode_minimum_since("/config/topics/t", data, written_at=70) == since
+
+
+@pytest.mark.parametrize(
     "data",
     [
         b'{"version":1,"partitions":{"0":[1,2]}}',

@@ -37,9 +37,9 @@ def eligible_offline(
 
     If all online members of the ISR lost records, an eligible leader replica leads. If none is
     online either, the partition waits for one for a limited time. Then the member with the newest
-    log leads, if possible one that has everything it flushed, or an eligible replica whose log is
-    newer still; they are asked for their logs first. The leader is alone in the ISR, and the others
-    catch up, so that a power loss leaves no partition permanently without a leader.
+    log leads, if possible one that has all it flushed, or a replica that is or was eligible and has
+    a newer log; they are asked first. The leader is alone in the ISR, and the others catch up: a
+    power loss leaves no partition permanently without a leader.
 
     If no member of the ISR is online, an eligible leader replica leads if all members have
     registered again and lost records, if unclean elections are allowed, or if for a limited time no
@@ -75,26 +75,26 @@ def eligible_offline(
 def _elect_without_complete_member(
     state: LeaderAndIsr,
     live: tuple[int, ...],
-    lost: Sequence[int],
+    members: Sequence[int],
     unclean_allowed: bool,
     cause: str,
     eligibility: LeaderEligibility,
 ) -> Elected | Refused:
-    """Decide for a partition whose online members of the ISR have all lost records."""
+    """Decide for a partition whose online members of the ISR, `members`, have all lost records."""
     if eligible := eligibility.eligible_leader_replicas:
-        return _elect_eligible_leader_replica(state, live, eligible[0], cause + _lost(lost))
+        return _elect_eligible_leader_replica(state, live, eligible[0], cause + _lost(members))
     awaited = () if unclean_allowed else eligibility.awaited
-    asked, logs = (*lost, *eligibility.lost_eligible), eligibility.logs
+    lost = (*members, *eligibility.lost_eligible)
+    asked, logs = (*lost, *eligibility.once_eligible), eligibility.logs
     unknown = tuple(r for r in asked if r not in logs) if len(asked) > 1 else ()
     if awaited or unknown:
-        waiting = f"; waiting for {list(awaited)}" if awaited else ""
-        asking = f"; asking what the logs of {list(unknown)} hold" if unknown else ""
-        reason = f"{_lost(asked)}{waiting}{asking}".removeprefix("; ")
-        return Refused(reason, awaited, cause, queries=unknown)
-    member = max(lost, key=lambda member: _newest_log(member, eligibility))
-    newer = [r for r in eligibility.lost_eligible if logs[r] > logs[member]]
+        reason = _lost(lost) + (f"; waiting for {list(awaited)}" if awaited else "")
+        reason += f"; asking what the logs of {list(unknown)} hold" if unknown else ""
+        return Refused(reason.removeprefix("; "), awaited, cause, queries=unknown)
+    member = max(members, key=lambda member: _newest_log(member, eligibility))
+    newer = [r for r in asked if r not in members and logs[r] > logs[member]]
     leader = max(newer or [member], key=lambda replica: _newest_log(replica, eligibility))
-    reason = f"{cause}{_lost(asked)}; no better candidate is online, records may be lost"
+    reason = f"{cause}{_lost(lost)}; no better candidate is online, records may be lost"
     return Elected(state.with_leader(leader, (leader,)), live, reason)
 
 

@@ -31,7 +31,8 @@ class LeaderEligibility:
     `lost` are the members of the ISR that lost records since they were in sync; the replicas on
     `new_disks` also lost flushed ones: the disk was replaced, or a log is missing or damaged.
     `eligible_leader_replicas` are the eligible replicas that are online and lost nothing, in
-    assignment order; `lost_eligible` those that are online and lost records too. `replacements` are
+    assignment order; `lost_eligible` those that are online and lost records too. `once_eligible`
+    are online and were eligible until the minimum ISR may have changed. `replacements` are
     those that lost nothing and may lead although no member of the ISR is registered and can use its
     log. `awaited` are the offline replicas that may be better candidates than members that lost
     records. `suspected`, `unreachable` and `absent` are the brokers in these states, the last
@@ -46,6 +47,7 @@ class LeaderEligibility:
     new_disks: tuple[int, ...] = ()
     eligible_leader_replicas: tuple[int, ...] = ()
     lost_eligible: tuple[int, ...] = ()
+    once_eligible: tuple[int, ...] = ()
     replacements: tuple[int, ...] = ()
     awaited: tuple[int, ...] = ()
     suspected: tuple[int, ...] = ()
@@ -98,12 +100,20 @@ def leader_eligibility(
     present = [r for r in assignment if r in eligible and r in online]
     lost_eligible = tuple(r for r in present if may_have_lost_records(state, brokers[r]))
     candidates = tuple(r for r in present if r not in lost_eligible)
+    once_eligible = tuple(
+        r for r in assignment if r in state.eligible and r in online and r not in eligible
+    )
     lost = lost_members(state, brokers)
     return LeaderEligibility(
         lost=lost,
-        new_disks=tuple(r for r in (*lost, *lost_eligible) if brokers[r].is_new),
+        new_disks=tuple(
+            r
+            for r in (*lost, *lost_eligible, *once_eligible)
+            if brokers[r].is_new and may_have_lost_records(state, brokers[r])
+        ),
         eligible_leader_replicas=candidates,
         lost_eligible=lost_eligible,
+        once_eligible=once_eligible,
         replacements=candidates if state.eligible_under == minimum.version else (),
         awaited=tuple(
             r

@@ -6,26 +6,27 @@ committed records without them. So the state contains the version of the setting
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from barnabas_common.topic_partition import TopicPartition
 
 from barnabas_controller.store.config_store import (
     BROKER_DEFAULT,
+    MIN_ISR_KEY,
     entity_path,
+    minimum_since,
     topic_entity,
 )
 from barnabas_controller.store.store import Store
 from barnabas_controller.zookeeper.requests import in_chunks
-
-MIN_ISR_KEY = "min.insync.replicas"
 
 
 class MinimumIsr(NamedTuple):
     """The effective minimum, and the version of the settings that it comes from.
 
     The minimum may come from the settings of the topic or of all brokers. `version` is the zxid of
-    the last change of either; 0 if neither exists.
+    the last change of either that may have changed a minimum; 0 if neither exists.
     """
 
     size: int
@@ -64,15 +65,11 @@ async def read_minimum_isrs(
     miss committed records may count as eligible.
     """
 
-    async def version(path: str) -> int:
-        stat = await store.exists(path)
-        return 0 if stat is None else stat.mzxid
-
     topics = list(dict.fromkeys(partition.topic for partition in assignments))
     paths = list(dict.fromkeys(path for topic in topics for path in settings_of(topic)))
     # Read before the settings: a change in between makes the version too old, which ends
     # eligibility.
-    versions = dict(zip(paths, await in_chunks(version, paths), strict=True))
+    versions = dict(zip(paths, await in_chunks(partial(minimum_since, store), paths), strict=True))
     configs = await store.topic_configs(topics)
     found = {}
     for partition, replicas in assignments.items():

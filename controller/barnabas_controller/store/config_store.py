@@ -15,7 +15,12 @@ from barnabas_common.topic_name import validate_topic_name
 from barnabas_controller.errors import MalformedZnode
 from barnabas_controller.store.store import Store
 from barnabas_controller.store.znode_json import JsonReader, encode
-from barnabas_controller.store.znodes import CONFIG_CHANGES, decode_config, encode_config
+from barnabas_controller.store.znodes import (
+    CONFIG_CHANGES,
+    decode_config,
+    decode_minimum_since,
+    encode_config,
+)
 from barnabas_controller.zookeeper.requests import until_answered
 from barnabas_controller.zookeeper.session import (
     BadVersion,
@@ -31,6 +36,7 @@ from barnabas_controller.zookeeper.session import (
 )
 
 BROKER_DEFAULT = "brokers/<default>"
+MIN_ISR_KEY = "min.insync.replicas"
 EXPIRATION_MS = 15 * 60 * 1000
 
 Overrides = Mapping[str, str]
@@ -53,10 +59,21 @@ async def read_overrides(store: Store, entity: str) -> dict[str, str]:
     return (await _read(store, entity))[0]
 
 
-async def _read(store: Store, entity: str) -> tuple[dict[str, str], Stat | None]:
+async def minimum_since(store: Store, path: str) -> int:
+    """The zxid of the last change that may have changed the minimum ISR in the settings at `path`;
+    0 without a znode."""
+    found = await store.get(path)
+    return 0 if found is None else decode_minimum_since(path, found[0], found[1].mzxid)
+
+
+async def _read(store: Store, entity: str) -> tuple[dict[str, str], int, Stat | None]:
+    """The overrides, since when their minimum ISR is the same, and the version to overwrite."""
     path = entity_path(entity)
     found = await store.get(path)
-    return ({}, None) if found is None else (decode_config(path, found[0]), found[1])
+    if found is None:
+        return {}, 0, None
+    data, stat = found
+    return decode_config(path, data), decode_minimum_since(path, data, stat.mzxid), stat
 
 
 async def change_overrides(
@@ -66,15 +83,18 @@ async def change_overrides(
 
     In Kafka the last write replaces all others. Here a write expects the version that was read, and
     after a conflict `edit` is called again, so that two changes of different keys both stay. Raises
-    MalformedZnode and what `edit` raises; then nothing is written.
+    MalformedZnode and what `edit` raises; then nothing is written. A change that keeps the minimum
+    ISR also keeps the zxid since which it is the same (`eligibility/min_isr.py`).
 
     Both znodes are written in one transaction. (In two in Kafka: a broker that died between them
     would leave a change that the others do not know until their next session.)
     """
     path = entity_path(entity)
     while True:
-        present, stat = await _read(store, entity)
-        data = encode_config(edit(present))
+        present, minimum_since, stat = await _read(store, entity)
+        edited = edit(dict(present))
+        is_same_minimum = edited.get(MIN_ISR_KEY) == present.get(MIN_ISR_KEY)
+        data = encode_config(edited, minimum_since if is_same_minimum else None)
         write = Create(path, data) if stat is None else SetData(path, data, stat.version)
         operations: list[Operation] = [write, notification(entity)]
         results = await until_answered(partial(store.session.multi, operations))

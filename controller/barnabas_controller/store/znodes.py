@@ -7,6 +7,7 @@ wrote are read too. Every `decode` function raises `MalformedZnode` for malforme
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -357,8 +358,12 @@ def decode_controller_epoch(data: bytes) -> int:
     return int(text)
 
 
-def encode_config(overrides: Mapping[str, str]) -> bytes:
-    return encode({"version": 1, "config": dict(overrides)})
+def encode_config(overrides: Mapping[str, str], minimum_since: int | None = None) -> bytes:
+    """`minimum_since` is the zxid of the last change of the minimum ISR, if this is not one."""
+    content: dict[str, Any] = {"version": 1, "config": dict(overrides)}
+    if minimum_since is not None:
+        content["minimum_since"] = minimum_since
+    return encode(content)
 
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
@@ -370,6 +375,17 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
         content.as_string("a name", name): content.as_string(name, value)
         for name, value in content.mapping("config").items()
     }
+
+
+def decode_minimum_since(path: str, data: bytes, written_at: int) -> int:
+    """The zxid of the last change of the minimum ISR in a znode under `/config`.
+
+    It is `written_at`, the zxid of the last write, if that was Kafka's or may have been a change of
+    the minimum. A later one is of another ZooKeeper.
+    """
+    with suppress(MalformedZnode):
+        return min(JsonReader(path, data).long("minimum_since", default=written_at), written_at)
+    return written_at
 
 
 def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:

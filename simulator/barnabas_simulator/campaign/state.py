@@ -103,9 +103,16 @@ def leader(cluster: SimulatedCluster, topic: str = "") -> int | None:
 
 
 def _minimum_isr(tree: Tree, topic: str, replicas: tuple[int, ...]) -> MinimumIsr:
-    settings = [tree.find(path) for path in settings_of(topic)]
-    version = max((node.mzxid for node in settings if node is not None), default=0)
-    own = settings[0]
+    settings = [(path, tree.find(path)) for path in settings_of(topic)]
+    version = max(
+        (
+            znodes.decode_minimum_since(path, node.data, node.mzxid)
+            for path, node in settings
+            if node is not None
+        ),
+        default=0,
+    )
+    own = settings[0][1]
     overrides = {} if own is None else znodes.decode_config("", own.data)
     return MinimumIsr(minimum_isr(overrides, 1, len(replicas)), version)
 
