@@ -163,6 +163,14 @@ def test_a_tombstone_stays_until_a_horizon_that_some_log_had() -> None:
     assert newest(without, early) is not None
 
 
+@pytest.mark.parametrize(("now_ms", "is_found"), [(HORIZON_MS - 1, True), (HORIZON_MS, False)])
+def test_nor_does_what_it_superseded_stay_longer(now_ms: int, is_found: bool) -> None:
+    """Also in a log whose high watermark is below the tombstone: it has started again since."""
+    seen = committed(now_ms=now_ms)
+    rules.no_early_horizon.broken(image(batch(3, B3, horizon=HORIZON_MS)), seen)
+    assert (newest(log_of(at(2, 4)), seen, high_watermark=3) is not None) == is_found
+
+
 @pytest.mark.parametrize(("skew_ms", "is_found"), [(0, True), (9, True), (10, False)])
 def test_an_early_horizon_is_found_unless_a_clock_explains_it(skew_ms: int, is_found: bool) -> None:
     kept = image(batch(3, B3, horizon=HORIZON_MS - 10))

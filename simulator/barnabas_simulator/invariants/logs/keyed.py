@@ -57,8 +57,9 @@ class KeyedRecords:
         """The offset of a committed record that a log lacks, although it may not be gone.
 
         Looks at the newest record of each key in the readable part of the log. It may be gone if a
-        later one of its key is there, or has not been copied yet: the leader had it. Where the log
-        starts is no excuse: in no run does retention delete anything.
+        later one of its key is there, or has not been copied yet: the leader had it. The later one
+        may be a tombstone that has expired. Where the log starts is no excuse: in no run does
+        retention delete anything.
         `bound` is the highest high watermark of any replica: nothing above it may replace another.
         """
         for key, offsets in self._offsets.items():
@@ -72,7 +73,7 @@ class KeyedRecords:
             if (
                 found is None
                 and not any(at >= log_end or image.label_at(at) for at in offsets[known:])
-                and not self._has_expired(newest)
+                and not any(self._has_expired(at) for at in offsets[known - 1 :])
                 and not image.has_later(key, newest, bound)
             ):
                 return newest
