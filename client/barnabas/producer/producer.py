@@ -206,7 +206,8 @@ class Producer(InTransactions):
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 if self.transactions is not None:
                     await self.transactions.abort_if_open()
-                await self.flush()
+                if not self._sender.expiry.done():
+                    await self.flush()
         except TimeoutError:
             pass
         finally:

@@ -2,9 +2,8 @@
 
 A partition is in one request at a time, and failed batches are put back in front: that keeps its
 records in order. An idempotent producer may send a second request behind a first one, because the
-leader takes its batches only in their order. Records that accumulate
-while requests are in flight are sent together in the next one, so requests grow by themselves when
-the broker is the slower side.
+leader takes its batches only in their order. Records that accumulate meanwhile are sent together in
+the next request, so requests grow by themselves when the broker is the slower side.
 """
 
 import asyncio
@@ -64,19 +63,19 @@ class Sender:
         """Take ready queues from the accumulator, and give up batches that are too old."""
         self.accumulator.on_ready = self.route
         self.cluster.on_update(self._route_parked)
-        self.tasks.spawn(self._expire_batches(), "expiry")
-        if self.config.enable_idempotence:
-            ids = self.accumulator.ids = ProducerIds(
-                self.cluster, self._route_parked, self.completion.drop
-            )
-            if self.config.transactional_id is None:
+        self.expiry = self.tasks.spawn(self._expire_batches(), "expiry")
+        # `asyncio.run` cancels all tasks at its end. No flush may wait for them then.
+        self.expiry.add_done_callback(lambda _: self.completion.abandon_rest(self.tasks.name))
+        config = self.config
+        if config.enable_idempotence:
+            ids = ProducerIds(self.cluster, self._route_parked, self.completion.drop)
+            self.accumulator.ids = ids
+            if config.transactional_id is None:
                 self.tasks.spawn(ids.run(), "producer id")
             else:
-                self.transactions = TransactionManager.of(
-                    self.config, self.cluster, ids, self.completion
-                )
-                self.completion.transactions = self.transactions
-                self.accumulator.on_batch = self.transactions.add
+                transactions = TransactionManager.of(config, self.cluster, ids, self.completion)
+                self.transactions = self.completion.transactions = transactions
+                self.accumulator.on_batch = transactions.add
 
     async def close(self) -> None:
         """Stop sending. Batches that are not done stay so: the producer fails them."""
