@@ -108,13 +108,28 @@ def test_servers_that_are_no_addresses_are_refused(servers: Any) -> None:
         Producer(servers)
 
 
-@pytest.mark.filterwarnings("ignore:a Producer was dropped")
 def test_a_close_in_another_event_loop_drops_no_record() -> None:
+    with asyncio.Runner() as home, asyncio.Runner() as other:
+        brokers = ScriptedBrokers()
+        home.run(brokers.__aenter__())
+        producer = Producer(brokers.bootstrap, runtime=brokers.runtime)
+        home.run(producer.send("flights", b"v", partition=0))
+        with pytest.raises(ClientError, match="another event loop"):
+            other.run(producer.close())
+        assert producer.undelivered == 1
+        home.run(producer.close())
+        assert [record.value for record in brokers.log().records()] == [b"v"]
+
+
+def test_the_end_of_the_event_loop_gives_up_what_was_not_sent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     producer = started(Producer)
     assert isinstance(producer, Producer)
-    with pytest.raises(ClientError, match="another event loop"):
-        asyncio.run(producer.close())
-    assert producer.undelivered == 1
+    assert [str(error) for error in producer.take_unobserved_errors()] == [
+        "the producer was closed before the record was delivered"
+    ]
+    assert "gave up 1 records for flights-0" in caplog.text
 
 
 def test_a_client_that_was_closed_or_never_started_may_be_closed_anywhere() -> None:

@@ -87,6 +87,7 @@ class Cluster:
         self._wanted = asyncio.Event()
         self._listeners: list[Callable[[], None]] = []
         self._failed_recently: dict[Address, None] = {}
+        self._asked_in_vain: dict[Address, None] = {}
         self._answered_last: Address | None = None
 
     async def start(self) -> None:
@@ -275,16 +276,22 @@ class Cluster:
                 logger.log(level, "metadata could not be refreshed, will try again: %s", error)
             if self.metadata != before:
                 failures = 0
+                self._asked_in_vain.clear()
             else:
                 failures += 1
                 self._ask_others_first()
             await asyncio.sleep(self.backoff.seconds(failures))
 
     def _ask_others_first(self) -> None:
-        """Nothing changed: the broker that answered last may be isolated, and those that failed
-        may have recovered."""
-        last, self._answered_last = self._answered_last, None
-        self._failed_recently = {} if last is None else {last: None}
+        """Nothing changed: the broker that answered last may be isolated, and those that failed may
+        have recovered. Several isolated ones know of each other alone, so each is asked once."""
+        if self._answered_last is not None:
+            self._asked_in_vain[self._answered_last] = None
+        self._answered_last = None
+        asked = {*self._asked_in_vain, *self._failed_recently}
+        if asked.issuperset(self._candidates(None)):
+            self._asked_in_vain.clear()
+        self._failed_recently = dict(self._asked_in_vain)
 
     def _merge(self, response: MetadataResponse, every_topic: bool = False) -> None:
         believed = self._lower_epochs.believed(self.metadata, response, self.clock.monotonic())
