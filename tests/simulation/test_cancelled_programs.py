@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from barnabas import Admin, Consumer, Producer
+from barnabas_common.errors import ClosedError
 from barnabas_common.topic_partition import TopicPartition
 
+from tests.support.group_stories import member
 from tests.support.scripted_transactions import TransactionBrokers
 from tests.support.transactional_producer import producer_of, story
 
@@ -39,6 +41,21 @@ async def the_producer_is_closed_at_last(
     finally:
         await producer.send("flights", b"last", partition=0)
         await producer.close()
+
+
+async def the_records_are_flushed_at_last(
+    brokers: TransactionBrokers, started: asyncio.Event
+) -> None:
+    async with Producer(brokers.bootstrap, runtime=brokers.runtime_of("p")) as producer:
+        await producer.send("flights", b"v", partition=0)
+        try:
+            await forever(started)
+        finally:
+            with pytest.raises(ClosedError, match="tasks were cancelled"):
+                await producer.send_and_wait("flights", b"waited for", partition=0)
+            await producer.send("flights", b"last", partition=0)
+            await producer.flush()
+            assert not producer.undelivered
 
 
 async def a_record_lingers(brokers: TransactionBrokers, started: asyncio.Event) -> None:
@@ -101,13 +118,14 @@ async def the_transaction_is_aborted_at_last(
         await producer.close()
 
 
+async def until_assigned(consumer: Consumer) -> None:
+    while not consumer.assignment():
+        await consumer.poll(timeout_ms=100)
+
+
 async def a_member_polls(brokers: TransactionBrokers, started: asyncio.Event) -> None:
-    runtime = brokers.runtime_of("c")
-    async with Consumer(
-        "flights", group_id="g", bootstrap_servers=brokers.bootstrap, runtime=runtime
-    ) as consumer:
-        while not consumer.assignment():
-            await consumer.poll(timeout_ms=100)
+    async with member(brokers) as consumer:
+        await until_assigned(consumer)
         started.set()
         async for _ in consumer:
             pass
@@ -116,10 +134,8 @@ async def a_member_polls(brokers: TransactionBrokers, started: asyncio.Event) ->
 async def the_consumer_is_closed_at_last(
     brokers: TransactionBrokers, started: asyncio.Event
 ) -> None:
-    runtime, bootstrap = brokers.runtime_of("c"), brokers.bootstrap
-    consumer = Consumer("flights", group_id="g", bootstrap_servers=bootstrap, runtime=runtime)
-    while not consumer.assignment():
-        await consumer.poll(timeout_ms=100)
+    consumer = member(brokers)
+    await until_assigned(consumer)
     try:
         await forever(started)
     finally:
@@ -147,6 +163,7 @@ PROGRAMS: list[Program] = [
     a_handle_is_awaited,
     a_flush_is_awaited,
     the_producer_is_closed_at_last,
+    the_records_are_flushed_at_last,
     a_transaction_is_open,
     a_transaction_has_failed,
     the_transaction_is_aborted_at_last,
@@ -164,7 +181,7 @@ def test_a_program_ends_when_all_its_tasks_are_cancelled(program: Program) -> No
         before, started = asyncio.all_tasks(), asyncio.Event()
         running = asyncio.ensure_future(program(brokers, started))
         await started.wait()
-        await asyncio.sleep(1)
+        await asyncio.sleep(1)  # virtual: the program has come to its wait
         for task in asyncio.all_tasks() - before:
             task.cancel()
         async with asyncio.timeout(LONGEST_SECONDS):

@@ -167,7 +167,8 @@ def test_a_tombstone_stays_until_a_horizon_that_some_log_had() -> None:
 def test_nor_does_what_it_superseded_stay_longer(now_ms: int, is_found: bool) -> None:
     """Also in a log whose high watermark is below the tombstone: it has started again since."""
     seen = committed(now_ms=now_ms)
-    rules.no_early_horizon.broken(image(batch(3, B3, horizon=HORIZON_MS)), seen)
+    with_horizon = image(batch(3, B3, horizon=HORIZON_MS))
+    assert rules.no_early_horizon.broken(with_horizon, seen) is None
     assert (newest(log_of(at(2, 4)), seen, high_watermark=3) is not None) == is_found
 
 

@@ -11,6 +11,8 @@ from barnabas_simulator.loop import run
 from tests.support.scripted_group import GroupBrokers
 
 ISOLATED = (3, 4)
+ROUNDS = 10
+"""So many answers of the isolated brokers: the client knows of no other from metadata."""
 
 
 class HalfIsolated(GroupBrokers):
@@ -37,7 +39,8 @@ def test_two_of_them_do_not_keep_a_client_from_the_others() -> None:
             runtime = brokers.runtime_of("p")
             async with Producer(brokers.bootstrap, runtime=runtime) as producer:
                 handle = await producer.send("flights", b"v", partition=0)
-                await asyncio.sleep(10)
+                while brokers.metadata_requests < ROUNDS:
+                    await asyncio.sleep(0.1)
                 await brokers.start(1)
                 await brokers.start(2)
                 brokers.elect(0, 1)

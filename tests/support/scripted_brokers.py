@@ -370,6 +370,11 @@ class ScriptedBrokers:
         return OffsetForLeaderEpochResponse(answers)
 
 
+async def never_acknowledged(broker_id: int, request: Any) -> None:
+    """A fault: the records are neither stored nor answered."""
+    await asyncio.Event().wait()
+
+
 def refuse(code: ErrorCode) -> Fault:
     """Return a fault that answers a produce or fetch with this error for every partition."""
 

@@ -127,7 +127,7 @@ def test_the_end_of_the_event_loop_gives_up_what_was_not_sent(
     producer = started(Producer)
     assert isinstance(producer, Producer)
     assert [str(error) for error in producer.take_unobserved_errors()] == [
-        "the producer was closed before the record was delivered"
+        "the producer's tasks were cancelled before the record was delivered"
     ]
     assert "gave up 1 records for flights-0" in caplog.text
 

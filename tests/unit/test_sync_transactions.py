@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from barnabas import ConsumerRecord, ProducerRecord, RebalanceListener
 from barnabas.sync import Consumer, Producer, exactly_once
-from barnabas.sync.loop_thread import LoopThread
 from barnabas_common.errors import (
     BarnabasError,
     ClientError,
@@ -21,6 +20,7 @@ from barnabas_common.messages.transactions import EndTxnRequest
 from barnabas_common.record.builder import BatchBuilder
 from barnabas_common.topic_partition import TopicPartition
 
+from tests.support.blocking_clients import on_background_loop
 from tests.support.scripted_transactions import TransactionBrokers
 
 TP = TopicPartition("flights", 0)
@@ -28,15 +28,8 @@ TP = TopicPartition("flights", 0)
 
 @pytest.fixture
 def brokers() -> Iterator[TransactionBrokers]:
-    """Brokers that run on the blocking clients' own background loop."""
-    thread = LoopThread.shared()
-
-    async def start() -> TransactionBrokers:
-        return await TransactionBrokers().__aenter__()
-
-    brokers = thread.call(start())
-    yield brokers
-    thread.call(brokers.__aexit__())
+    with on_background_loop(TransactionBrokers()) as brokers:
+        yield brokers
 
 
 def producer_of(brokers: TransactionBrokers, **options: Any) -> Producer:

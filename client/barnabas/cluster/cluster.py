@@ -284,7 +284,7 @@ class Cluster:
 
     def _ask_others_first(self) -> None:
         """Nothing changed: the broker that answered last may be isolated, and those that failed may
-        have recovered. Several isolated ones know of each other alone, so each is asked once."""
+        have recovered. Isolated brokers name only each other, so each is asked once in a round."""
         if self._answered_last is not None:
             self._asked_in_vain[self._answered_last] = None
         self._answered_last = None

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 
 from barnabas_common.errors import (
     BarnabasError,
@@ -55,6 +56,7 @@ class BatchCompletion:
     ) -> None:
         self.unobserved: deque[BatchResult] = deque(maxlen=_UNOBSERVED_KEPT)
         self.transactions: TransactionManager | None = None
+        self._name = config.client_id or "producer"
         self._retries = config.retries
         self._delivery_timeout = config.delivery_timeout_ms / 1000
         self._clock = clock
@@ -76,10 +78,7 @@ class BatchCompletion:
                 metrics.records_sent += batch.count
 
     def on_answer(
-        self,
-        queue: PartitionQueue,
-        batches: Sequence[ProducerBatch],
-        answer: ProducedPartition,
+        self, queue: PartitionQueue, batches: Sequence[ProducerBatch], answer: ProducedPartition
     ) -> None:
         """Apply the broker's answer about these batches of one partition."""
         if answer.error_code == ErrorCode.NONE:
@@ -130,18 +129,24 @@ class BatchCompletion:
         for queue in dict.fromkeys(queues):
             self._go_on(queue)
 
-    def abandon_rest(self, name: str) -> None:
-        """Give up every batch: the producer is closed."""
+    def abandon(self, why: str) -> None:
+        """Give up every batch that is not done, or that comes later: nothing is sent any more.
+
+        `why` begins the error's sentence: "the producer was closed".
+        """
+        loop, give_up = asyncio.get_running_loop(), partial(self._give_up_all, why)
+        # Soon, and not now: the batch that becomes ready may not have its record yet.
+        self._accumulator.on_ready = lambda queue: loop.call_soon(give_up)
+        give_up()
+
+    def _give_up_all(self, why: str) -> None:
         rest = list(self._accumulator.incomplete)
         if rest:
             count = sum(batch.count for batch in rest)
-            logger.warning("%s closed with %d records not delivered", name, count)
+            logger.warning("%s: %s with %d records not delivered", self._name, why, count)
         for batch in rest:
             cause = f": {batch.last_failure}" if batch.last_failure else ""
-            self.give_up(
-                batch,
-                ClosedError(f"the producer was closed before the record was delivered{cause}"),
-            )
+            self.give_up(batch, ClosedError(f"{why} before the record was delivered{cause}"))
 
     async def flush(self) -> None:
         """Send everything now, and wait until every record is delivered or given up."""
@@ -188,10 +193,7 @@ class BatchCompletion:
         return queue
 
     def _on_delivered(
-        self,
-        queue: PartitionQueue,
-        batches: Sequence[ProducerBatch],
-        answer: ProducedPartition,
+        self, queue: PartitionQueue, batches: Sequence[ProducerBatch], answer: ProducedPartition
     ) -> None:
         queue.failures = 0
         queue.requests -= 1

@@ -206,12 +206,11 @@ class Producer(InTransactions):
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 if self.transactions is not None:
                     await self.transactions.abort_if_open()
-                if not self._sender.expiry.done():
-                    await self.flush()
+                await self.flush()
         except TimeoutError:
             pass
         finally:
-            self._sender.completion.abandon_rest(self._config.client_id or "producer")
+            self._sender.completion.abandon("the producer was closed")
             try:
                 await self._sender.close()
             finally:

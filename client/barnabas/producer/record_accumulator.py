@@ -32,7 +32,7 @@ class RecordAccumulator:
         self.pool.on_contended = self.hurry
         self.topics: dict[str, TopicQueues] = {}
         self.incomplete: dict[ProducerBatch, None] = {}
-        self.on_ready: Callable[[PartitionQueue], None] = lambda queue: None
+        self.on_ready: Callable[[PartitionQueue], object] = lambda queue: None
         self.on_batch: Callable[[TopicPartition], None] = lambda topic_partition: None
         self.ids: ProducerIds | None = None
         self.flushes = 0

@@ -63,9 +63,11 @@ class Sender:
         """Take ready queues from the accumulator, and give up batches that are too old."""
         self.accumulator.on_ready = self.route
         self.cluster.on_update(self._route_parked)
-        self.expiry = self.tasks.spawn(self._expire_batches(), "expiry")
-        # `asyncio.run` cancels all tasks at its end. No flush may wait for them then.
-        self.expiry.add_done_callback(lambda _: self.completion.abandon_rest(self.tasks.name))
+        expiry = self.tasks.spawn(self._expire_batches(), "expiry")
+        # `asyncio.run` cancels all tasks at its end: nothing may wait for a delivery then.
+        expiry.add_done_callback(
+            lambda _: self.completion.abandon("the producer's tasks were cancelled")
+        )
         config = self.config
         if config.enable_idempotence:
             ids = ProducerIds(self.cluster, self._route_parked, self.completion.drop)
@@ -79,7 +81,6 @@ class Sender:
 
     async def close(self) -> None:
         """Stop sending. Batches that are not done stay so: the producer fails them."""
-        self.accumulator.on_ready = lambda queue: None
         try:
             if self.transactions is not None:
                 await self.transactions.close()
